@@ -1,0 +1,132 @@
+-- +goose Up
+
+-- Names sort by byte order everywhere, so that pages do not depend on the collation a database was made with.
+
+CREATE TABLE nvl_domain (
+    id              uuid PRIMARY KEY,
+    name            text COLLATE "C",
+    external_id     text COLLATE "C",
+    nmxc_cluster_id uuid,
+    origin          text NOT NULL DEFAULT 'api',
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    deleted_at      timestamptz,
+    CONSTRAINT nvl_domain_origin_check CHECK (origin IN ('api', 'core')),
+    CONSTRAINT nvl_domain_name_check CHECK (name <> ''),
+    CONSTRAINT nvl_domain_external_id_check CHECK (external_id <> '')
+);
+-- Tombstones reserve nothing: uniqueness holds among live rows.
+CREATE UNIQUE INDEX nvl_domain_name_key ON nvl_domain (name) WHERE deleted_at IS NULL;
+CREATE UNIQUE INDEX nvl_domain_external_id_key ON nvl_domain (external_id) WHERE deleted_at IS NULL;
+
+CREATE TABLE rack (
+    id              uuid PRIMARY KEY,
+    name            text COLLATE "C" NOT NULL,
+    -- Empty means not known and is stored as null, so that such racks never collide.
+    manufacturer    text COLLATE "C",
+    serial          text COLLATE "C",
+    model           text COLLATE "C",
+    description     text,
+    region          text NOT NULL DEFAULT '',
+    datacenter      text NOT NULL DEFAULT '',
+    room            text NOT NULL DEFAULT '',
+    position        text NOT NULL DEFAULT '',
+    external_id     text COLLATE "C",
+    rack_profile_id text,
+    nvl_domain_id   uuid CONSTRAINT rack_nvl_domain_fkey REFERENCES nvl_domain,
+    health          jsonb,
+    origin          text NOT NULL DEFAULT 'api',
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    updated_at      timestamptz NOT NULL DEFAULT now(),
+    deleted_at      timestamptz,
+    CONSTRAINT rack_name_check CHECK (char_length(name) BETWEEN 1 AND 255),
+    CONSTRAINT rack_manufacturer_check CHECK (manufacturer <> ''),
+    CONSTRAINT rack_serial_check CHECK (serial <> ''),
+    CONSTRAINT rack_external_id_check CHECK (external_id <> ''),
+    CONSTRAINT rack_origin_check CHECK (origin IN ('api', 'core'))
+);
+CREATE UNIQUE INDEX rack_external_id_key ON rack (external_id) WHERE deleted_at IS NULL;
+CREATE UNIQUE INDEX rack_serial_key ON rack (manufacturer, serial) WHERE deleted_at IS NULL;
+CREATE INDEX rack_serial_idx ON rack (serial) WHERE deleted_at IS NULL;
+CREATE INDEX rack_name_idx ON rack (name, id) WHERE deleted_at IS NULL;
+CREATE INDEX rack_nvl_domain_idx ON rack (nvl_domain_id) WHERE deleted_at IS NULL;
+
+CREATE TABLE component (
+    id                 uuid PRIMARY KEY,
+    type               text COLLATE "C" NOT NULL,
+    name               text COLLATE "C" NOT NULL,
+    manufacturer       text COLLATE "C",
+    serial             text COLLATE "C",
+    model              text COLLATE "C",
+    description        text,
+    firmware_version   text NOT NULL DEFAULT '',
+    -- -1 is "not known".
+    slot_id            integer NOT NULL DEFAULT -1,
+    tray_idx           integer NOT NULL DEFAULT -1,
+    host_id            integer NOT NULL DEFAULT -1,
+    rack_id            uuid CONSTRAINT component_rack_fkey REFERENCES rack,
+    external_id        text COLLATE "C",
+    -- What a synchronisation with the site controller last saw; never written by clients.
+    power_state        text NOT NULL DEFAULT '',
+    phase              text,
+    phase_reason       text NOT NULL DEFAULT '',
+    phase_at           timestamptz,
+    health             jsonb,
+    leak_status        text NOT NULL DEFAULT 'UNKNOWN',
+    last_seen_at       timestamptz,
+    origin             text NOT NULL DEFAULT 'api',
+    created_at         timestamptz NOT NULL DEFAULT now(),
+    updated_at         timestamptz NOT NULL DEFAULT now(),
+    deleted_at         timestamptz,
+    CONSTRAINT component_type_check CHECK (type IN ('Compute', 'NVSwitch', 'PowerShelf', 'ToRSwitch', 'UMS', 'CDU')),
+    CONSTRAINT component_position_check CHECK (slot_id >= -1 AND tray_idx >= -1 AND host_id >= -1),
+    CONSTRAINT component_manufacturer_check CHECK (manufacturer <> ''),
+    CONSTRAINT component_serial_check CHECK (serial <> ''),
+    CONSTRAINT component_external_id_check CHECK (external_id <> ''),
+    CONSTRAINT component_phase_check CHECK (phase IN ('UNKNOWN', 'INITIALIZING', 'READY', 'IN_USE', 'ERROR', 'DELETING')),
+    CONSTRAINT component_leak_status_check CHECK (leak_status IN ('UNKNOWN', 'DETECTED', 'NOT_DETECTED')),
+    CONSTRAINT component_origin_check CHECK (origin IN ('api', 'core'))
+);
+CREATE UNIQUE INDEX component_external_id_key ON component (external_id, type) WHERE deleted_at IS NULL;
+CREATE UNIQUE INDEX component_serial_key ON component (manufacturer, serial) WHERE deleted_at IS NULL;
+CREATE INDEX component_name_idx ON component (name, id) WHERE deleted_at IS NULL;
+CREATE INDEX component_rack_idx ON component (rack_id, name, id) WHERE deleted_at IS NULL;
+
+-- A MAC exists once on the site. A tombstone loses its BMC row to a live component that reports the same MAC.
+CREATE TABLE bmc (
+    mac          macaddr PRIMARY KEY,
+    type         text NOT NULL,
+    component_id uuid NOT NULL CONSTRAINT bmc_component_fkey REFERENCES component ON DELETE CASCADE,
+    ip           inet,
+    CONSTRAINT bmc_type_check CHECK (type IN ('HOST', 'DPU'))
+);
+CREATE INDEX bmc_component_idx ON bmc (component_id);
+
+CREATE TABLE operation_rule (
+    id             uuid PRIMARY KEY,
+    name           text NOT NULL,
+    description    text NOT NULL DEFAULT '',
+    operation_type text NOT NULL,
+    operation_code text NOT NULL,
+    definition     jsonb NOT NULL,
+    is_default     boolean NOT NULL DEFAULT false,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    updated_at     timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT operation_rule_name_check CHECK (char_length(name) BETWEEN 1 AND 128),
+    CONSTRAINT operation_rule_type_check CHECK (operation_type IN ('power_control', 'firmware_control'))
+);
+CREATE UNIQUE INDEX operation_rule_default_key ON operation_rule (operation_type, operation_code) WHERE is_default;
+CREATE INDEX operation_rule_created_idx ON operation_rule (created_at DESC, id DESC);
+
+CREATE TABLE rack_rule (
+    rack_id        uuid NOT NULL CONSTRAINT rack_rule_rack_fkey REFERENCES rack ON DELETE CASCADE,
+    operation_type text NOT NULL,
+    operation_code text NOT NULL,
+    rule_id        uuid NOT NULL CONSTRAINT rack_rule_rule_fkey REFERENCES operation_rule ON DELETE CASCADE,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    updated_at     timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (rack_id, operation_type, operation_code)
+);
+CREATE INDEX rack_rule_rule_idx ON rack_rule (rule_id);
+
+-- +goose Down
+DROP TABLE rack_rule, operation_rule, bmc, component, rack, nvl_domain;

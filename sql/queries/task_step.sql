@@ -1,0 +1,93 @@
+-- name: StepCheckpoint :one
+-- Records where a driven step is. No row: the step or its task is in other hands.
+WITH s AS (
+    UPDATE task_step
+    SET action = @action, batch = @batch, attempt = @attempt, action_started_at = @action_started_at, intent = @intent,
+        completed = @completed, failed = @failed, results = @results
+    FROM task
+    WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+        AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
+        AND task.id = task_step.task_id AND task.state = 'running'
+    RETURNING task.id, task.rack_id, task.state, task.message
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
+        failed)
+    SELECT 'step_progress', id, rack_id, state, message, @stage_number::integer, @stages::integer,
+        @component_type::text, @action_name::text, @total::integer, @completed, @failed
+    FROM s WHERE @announce::boolean
+)
+SELECT id FROM s;
+
+-- name: StepClaim :one
+-- Takes a step that nobody drives. No row: it is driven, ended or was given a newer epoch.
+UPDATE task_step
+SET node = @node
+FROM task, task_plan
+WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+    AND task_step.epoch = @epoch AND task_step.node IS NULL AND task_step.state = 'running'
+    AND task.id = task_step.task_id AND task.state = 'running' AND task_plan.task_id = task_step.task_id
+RETURNING sqlc.embed(task_step), task.rack_id, task.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request;
+
+-- name: StepEnd :one
+-- Ends a driven step and counts it off its stage; the first failure stays with the task until the stage has ended. No
+-- row: the step or its task is in other hands.
+WITH s AS (
+    UPDATE task_step
+    SET state = @state, action = @action, batch = @batch, completed = @completed, failed = @failed, results = @results,
+        error = sqlc.narg('error')::text, intent = false, node = NULL, job_id = NULL, finished_at = now()
+    WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+        AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
+    RETURNING task_step.task_id
+), t AS (
+    UPDATE task
+    SET open_steps = task.open_steps - 1, stage_error = coalesce(task.stage_error, sqlc.narg('stage_error')::text), updated_at = now()
+    FROM s
+    WHERE task.id = s.task_id AND task.state = 'running'
+    RETURNING task.id, task.rack_id, task.state, task.message, task.open_steps, task.stage_error
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
+        failed, error)
+    SELECT 'step_finished', id, rack_id, state, message, @stage_number::integer, @stages::integer,
+        @component_type::text, @action_name::text, @total::integer, @completed, @failed,
+        coalesce(sqlc.narg('error')::text, '')
+    FROM t
+    UNION ALL
+    SELECT 'stage_finished', id, rack_id, state, message, @stage_number, @stages, '', '', 0, 0, 0,
+        coalesce(stage_error, '')
+    FROM t WHERE open_steps = 0
+)
+SELECT open_steps, stage_error FROM t;
+
+-- name: StepListByTasks :many
+-- Opened steps, for reports.
+SELECT * FROM task_step WHERE task_id = ANY (@task_ids::uuid[]) ORDER BY task_id, stage, step;
+
+-- name: StepPark :one
+-- Gives a driven step back until its due time, under a new epoch for the job that will wake it. No row: the step or its
+-- task is in other hands.
+UPDATE task_step
+SET epoch = task_step.epoch + 1, node = NULL, job_id = @job_id, due_at = @due_at, action = @action, batch = @batch,
+    attempt = @attempt, action_started_at = @action_started_at, completed = @completed, failed = @failed,
+    results = @results
+FROM task
+WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+    AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
+    AND task.id = task_step.task_id AND task.state = 'running'
+RETURNING task_step.epoch;
+
+-- name: StepTakeOver :many
+-- Gives the steps of dead nodes a new epoch, so that their former drivers can record nothing any more.
+UPDATE task_step
+SET epoch = task_step.epoch + 1, node = NULL
+FROM task
+WHERE task_step.node = ANY (@nodes::uuid[]) AND task_step.state = 'running'
+    AND task.id = task_step.task_id AND task.state = 'running'
+RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.epoch, task.operation_type;
+
+-- name: StepSetJobs :exec
+-- Notes which job will wake each step, after the jobs have been inserted.
+UPDATE task_step
+SET job_id = input.job_id
+FROM (SELECT unnest(@task_ids::uuid[]) AS task_id, unnest(@stages::integer[]) AS stage,
+    unnest(@steps::integer[]) AS step, unnest(@job_ids::bigint[]) AS job_id) AS input
+WHERE task_step.task_id = input.task_id AND task_step.stage = input.stage AND task_step.step = input.step;
