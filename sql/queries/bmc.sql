@@ -4,14 +4,17 @@ SELECT mac, type, component_id, nullif(ip, '')::inet
 FROM (SELECT unnest(@macs::macaddr[]) AS mac, unnest(@types::text[]) AS type,
     unnest(@component_ids::uuid[]) AS component_id, unnest(@ips::text[]) AS ip) AS input;
 
--- name: BMCListByComponents :many
--- In the order clients see them: host before DPU, then by MAC.
-SELECT * FROM bmc WHERE component_id = ANY (@component_ids::uuid[]) ORDER BY component_id, type DESC, mac;
+-- name: BMCListByRacks :many
+-- BMCs of the live components of racks, in the order clients see them: host before DPU, then by MAC.
+SELECT bmc.* FROM bmc JOIN component ON component.id = bmc.component_id
+WHERE component.rack_id = ANY (@rack_ids::uuid[]) AND component.deleted_at IS NULL
+ORDER BY bmc.component_id, bmc.type DESC, bmc.mac;
 
 -- name: BMCListTaken :many
--- Live owners of MACs.
-SELECT bmc.mac, bmc.component_id FROM bmc JOIN component ON component.id = bmc.component_id
-WHERE bmc.mac = ANY (@macs::macaddr[]) AND component.deleted_at IS NULL;
+-- Owners of MACs, tombstones among them.
+SELECT bmc.mac, bmc.component_id, (component.deleted_at IS NOT NULL)::boolean AS deleted
+FROM bmc JOIN component ON component.id = bmc.component_id
+WHERE bmc.mac = ANY (@macs::macaddr[]);
 
 -- name: BMCReleaseDeleted :exec
 -- Takes MACs away from tombstones: a deleted component reserves nothing.

@@ -1,6 +1,3 @@
--- name: ComponentIDsTaken :many
-SELECT id, deleted_at IS NOT NULL AS deleted FROM component WHERE id = ANY (@ids::uuid[]);
-
 -- name: ComponentInsertMany :exec
 -- Empty text stands for "not known" in the optional columns.
 INSERT INTO component (id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx,
@@ -14,18 +11,17 @@ FROM (SELECT unnest(@ids::uuid[]) AS id, unnest(@types::text[]) AS type, unnest(
     unnest(@tray_idxs::integer[]) AS tray_idx, unnest(@host_ids::integer[]) AS host_id,
     unnest(@external_ids::text[]) AS external_id, unnest(@healths::text[]) AS health) AS input;
 
--- name: ComponentListByExternalIDs :many
-SELECT id, type, external_id FROM component WHERE external_id = ANY (@external_ids::text[]) AND deleted_at IS NULL;
-
 -- name: ComponentListByRacks :many
 -- Live components of racks in the order clients see them.
 SELECT * FROM component WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL ORDER BY rack_id, name, id;
 
--- name: ComponentListBySerials :many
--- Live components that hold one of the (manufacturer, serial) pairs.
-SELECT id, manufacturer, serial FROM component
-WHERE deleted_at IS NULL
-    AND (manufacturer, serial) IN (SELECT unnest(@manufacturers::text[]), unnest(@serials::text[]));
+-- name: ComponentListTaken :many
+-- Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the external
+-- ids, or with one of the manufacturers and one of the serial numbers. The caller knows which belong together.
+SELECT id, type, manufacturer, serial, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM component
+WHERE id = ANY (@ids::uuid[])
+    OR deleted_at IS NULL AND external_id = ANY (@external_ids::text[])
+    OR deleted_at IS NULL AND manufacturer = ANY (@manufacturers::text[]) AND serial = ANY (@serials::text[]);
 
 -- name: ComponentTargets :many
 -- What a task needs to know of the live components of racks, or of single ones. The management MAC is the smallest MAC

@@ -17,3 +17,7 @@ SELECT * FROM node ORDER BY started_at, incarnation;
 DELETE FROM node
 WHERE incarnation <> @self AND (heartbeat_at < now() - @stale_after::interval OR node_id = @node_id)
 RETURNING incarnation;
+
+-- name: LeaderGiveUp :exec
+-- Ends the River leadership of lives that are over, so that a new leader is elected at once instead of after its term.
+DELETE FROM river_leader WHERE leader_id = ANY (@leaders::text[]);

@@ -3,9 +3,12 @@
 SELECT count(*)::integer
 FROM rack
 WHERE deleted_at IS NULL
-    AND coalesce(name, '') ~ ALL (@names::text[])
-    AND coalesce(manufacturer, '') ~ ALL (@manufacturers::text[])
-    AND coalesce(model, '') ~ ALL (@models::text[])
+    AND (sqlc.narg('names')::text[] IS NULL OR name = ANY (sqlc.narg('names')))
+    AND (sqlc.narg('manufacturers')::text[] IS NULL OR coalesce(manufacturer, '') = ANY (sqlc.narg('manufacturers')))
+    AND (sqlc.narg('models')::text[] IS NULL OR coalesce(model, '') = ANY (sqlc.narg('models')))
+    AND name ~ ALL (@name_patterns::text[])
+    AND coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns::text[])
+    AND coalesce(model, '') ~ ALL (@model_patterns::text[])
     AND (NOT @with_external_id::boolean OR external_id IS NOT NULL);
 
 -- name: RackGetByExternalID :one
@@ -22,29 +25,21 @@ VALUES (@id, @name, sqlc.narg('manufacturer'), sqlc.narg('serial'), sqlc.narg('m
 
 -- name: RackIDTaken :one
 -- Whether an id is in use, and if only by a tombstone.
-SELECT deleted_at IS NOT NULL AS deleted FROM rack WHERE id = @id;
+SELECT (deleted_at IS NOT NULL)::boolean AS deleted FROM rack WHERE id = @id;
 
 -- name: RackList :many
--- Live racks. Patterns are regular expressions, all of which must match; an empty array matches all. Without an order
--- of its own a list goes by name through rack_name_idx.
+-- Live racks. A list of values that is null allows all; every pattern, a regular expression, must match; a missing value
+-- counts as empty text. Missing values come last going up and first going down. The planner must see the parameters:
+-- only then are the CASEs gone before it looks for an index, and a list by name goes through rack_name_idx.
 SELECT *
 FROM rack
 WHERE deleted_at IS NULL
-    AND coalesce(name, '') ~ ALL (@names::text[])
-    AND coalesce(manufacturer, '') ~ ALL (@manufacturers::text[])
-    AND coalesce(model, '') ~ ALL (@models::text[])
-    AND (NOT @with_external_id::boolean OR external_id IS NOT NULL)
-ORDER BY name, id
-LIMIT @max OFFSET @skip;
-
--- name: RackListOrdered :many
--- As RackList in another order. Missing values come last going up and first going down.
-SELECT *
-FROM rack
-WHERE deleted_at IS NULL
-    AND coalesce(name, '') ~ ALL (@names::text[])
-    AND coalesce(manufacturer, '') ~ ALL (@manufacturers::text[])
-    AND coalesce(model, '') ~ ALL (@models::text[])
+    AND (sqlc.narg('names')::text[] IS NULL OR name = ANY (sqlc.narg('names')))
+    AND (sqlc.narg('manufacturers')::text[] IS NULL OR coalesce(manufacturer, '') = ANY (sqlc.narg('manufacturers')))
+    AND (sqlc.narg('models')::text[] IS NULL OR coalesce(model, '') = ANY (sqlc.narg('models')))
+    AND name ~ ALL (@name_patterns::text[])
+    AND coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns::text[])
+    AND coalesce(model, '') ~ ALL (@model_patterns::text[])
     AND (NOT @with_external_id::boolean OR external_id IS NOT NULL)
 ORDER BY
     CASE WHEN NOT @descending::boolean THEN
@@ -54,17 +49,25 @@ ORDER BY
     id
 LIMIT @max OFFSET @skip;
 
+-- name: RackListByScope :many
+-- Live racks that a scope may mean, by any of their identifiers.
+SELECT id, name, external_id FROM rack
+WHERE deleted_at IS NULL
+    AND (id = ANY (@ids::uuid[]) OR name = ANY (@names::text[]) OR external_id = ANY (@external_ids::text[]));
+
 -- name: RackListBySerial :many
 -- Live racks with a serial number, of one manufacturer when it is given.
 SELECT * FROM rack
 WHERE serial = @serial AND (sqlc.narg('manufacturer')::text IS NULL OR manufacturer = sqlc.narg('manufacturer'))
     AND deleted_at IS NULL;
 
--- name: RackListByScope :many
--- Live racks that a scope may mean, by any of their identifiers.
-SELECT id, name, external_id FROM rack
-WHERE deleted_at IS NULL
-    AND (id = ANY (@ids::uuid[]) OR name = ANY (@names::text[]) OR external_id = ANY (@external_ids::text[]));
+-- name: RackListTaken :many
+-- Racks in the way of a new one: whoever has its id, even a tombstone, and live ones with its external id or serial
+-- number.
+SELECT id, manufacturer, serial, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM rack
+WHERE id = @id
+    OR deleted_at IS NULL AND external_id = sqlc.narg('external_id')
+    OR deleted_at IS NULL AND manufacturer = sqlc.narg('manufacturer') AND serial = sqlc.narg('serial');
 
 -- name: RackLockMany :many
 -- Locks racks in the order of their ids, so that submissions that share racks queue up instead of deadlocking.

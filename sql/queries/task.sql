@@ -125,3 +125,19 @@ WITH t AS (
     SELECT 'stage_started', id, rack_id, state, message, @stages::integer, @stage_number FROM t
 )
 SELECT id FROM t;
+
+-- name: TaskNotifyEnd :exec
+-- Tells every node that a task was ended from outside, so that whoever drives it stops.
+SELECT pg_notify('flow_task_end', (@id::uuid)::text);
+
+-- name: TaskListUnstarted :many
+-- Pending tasks whose start job has been lost, or was running on one of the given dead nodes.
+SELECT task.id
+FROM task JOIN river_job ON river_job.id = task.job_id
+WHERE task.state = 'pending' AND (
+    river_job.state NOT IN ('available', 'scheduled', 'retryable') AND task.updated_at < now() - @grace::interval
+    OR river_job.state = 'running' AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY (@dead::text[]));
+
+-- name: TaskTouch :exec
+-- Notes that pending tasks were given new start jobs; the number of the first one stays what clients see.
+UPDATE task SET updated_at = now() WHERE id = ANY (@ids::uuid[]) AND state = 'pending';

@@ -91,3 +91,40 @@ SET job_id = input.job_id
 FROM (SELECT unnest(@task_ids::uuid[]) AS task_id, unnest(@stages::integer[]) AS stage,
     unnest(@steps::integer[]) AS step, unnest(@job_ids::bigint[]) AS job_id) AS input
 WHERE task_step.task_id = input.task_id AND task_step.stage = input.stage AND task_step.step = input.step;
+
+-- name: StepListLost :many
+-- Steps whose wake-up is gone: nobody drives them, they are due since a while, and the job that was to wake them is
+-- neither waiting nor about to run, or ran on one of the given dead nodes. A connection that breaks at the wrong moment
+-- can do that to a job.
+SELECT task_step.task_id, task_step.stage, task_step.step
+FROM task_step JOIN task ON task.id = task_step.task_id
+WHERE task_step.state = 'running' AND task_step.node IS NULL AND task.state = 'running'
+    AND (task_step.due_at < now() - @grace::interval
+        AND NOT EXISTS (
+            SELECT FROM river_job
+            WHERE river_job.id = task_step.job_id AND river_job.state IN ('available', 'scheduled', 'retryable'))
+        OR EXISTS (
+            SELECT FROM river_job
+            WHERE river_job.id = task_step.job_id AND river_job.state = 'running'
+                AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY (@dead::text[])));
+
+-- name: StepListOwn :many
+-- Steps that a node is said to drive.
+SELECT task_step.task_id, task_step.stage, task_step.step, task_step.epoch
+FROM task_step JOIN task ON task.id = task_step.task_id
+WHERE task_step.node = @node AND task_step.state = 'running' AND task.state = 'running';
+
+-- name: StepRelease :exec
+-- A driver has stopped without an outcome: its task has ended.
+UPDATE task_step SET node = NULL
+WHERE task_id = @task_id AND stage = @stage AND step = @step AND epoch = @epoch AND node = @node;
+
+-- name: StepRevoke :many
+-- Takes steps from whoever has them, if anyone: a new epoch for a new wake-up.
+UPDATE task_step
+SET epoch = task_step.epoch + 1, node = NULL
+FROM (SELECT unnest(@task_ids::uuid[]) AS task_id, unnest(@stages::integer[]) AS stage,
+    unnest(@steps::integer[]) AS step) AS input, task
+WHERE task_step.task_id = input.task_id AND task_step.stage = input.stage AND task_step.step = input.step
+    AND task_step.state = 'running' AND task.id = task_step.task_id AND task.state = 'running'
+RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.epoch;

@@ -36,17 +36,19 @@ func (q *Queries) BMCInsertMany(ctx context.Context, arg BMCInsertManyParams) er
 	return err
 }
 
-const bMCListByComponents = `-- name: BMCListByComponents :many
-SELECT mac, type, component_id, ip FROM bmc WHERE component_id = ANY ($1::uuid[]) ORDER BY component_id, type DESC, mac
+const bMCListByRacks = `-- name: BMCListByRacks :many
+SELECT bmc.mac, bmc.type, bmc.component_id, bmc.ip FROM bmc JOIN component ON component.id = bmc.component_id
+WHERE component.rack_id = ANY ($1::uuid[]) AND component.deleted_at IS NULL
+ORDER BY bmc.component_id, bmc.type DESC, bmc.mac
 `
 
-type BMCListByComponentsParams struct {
-	ComponentIds []uuid.UUID
+type BMCListByRacksParams struct {
+	RackIds []uuid.UUID
 }
 
-// In the order clients see them: host before DPU, then by MAC.
-func (q *Queries) BMCListByComponents(ctx context.Context, arg BMCListByComponentsParams) ([]Bmc, error) {
-	rows, err := q.db.Query(ctx, bMCListByComponents, arg.ComponentIds)
+// BMCs of the live components of racks, in the order clients see them: host before DPU, then by MAC.
+func (q *Queries) BMCListByRacks(ctx context.Context, arg BMCListByRacksParams) ([]Bmc, error) {
+	rows, err := q.db.Query(ctx, bMCListByRacks, arg.RackIds)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +73,9 @@ func (q *Queries) BMCListByComponents(ctx context.Context, arg BMCListByComponen
 }
 
 const bMCListTaken = `-- name: BMCListTaken :many
-SELECT bmc.mac, bmc.component_id FROM bmc JOIN component ON component.id = bmc.component_id
-WHERE bmc.mac = ANY ($1::macaddr[]) AND component.deleted_at IS NULL
+SELECT bmc.mac, bmc.component_id, (component.deleted_at IS NOT NULL)::boolean AS deleted
+FROM bmc JOIN component ON component.id = bmc.component_id
+WHERE bmc.mac = ANY ($1::macaddr[])
 `
 
 type BMCListTakenParams struct {
@@ -82,9 +85,10 @@ type BMCListTakenParams struct {
 type BMCListTakenRow struct {
 	Mac         net.HardwareAddr
 	ComponentID uuid.UUID
+	Deleted     bool
 }
 
-// Live owners of MACs.
+// Owners of MACs, tombstones among them.
 func (q *Queries) BMCListTaken(ctx context.Context, arg BMCListTakenParams) ([]BMCListTakenRow, error) {
 	rows, err := q.db.Query(ctx, bMCListTaken, arg.Macs)
 	if err != nil {
@@ -94,7 +98,7 @@ func (q *Queries) BMCListTaken(ctx context.Context, arg BMCListTakenParams) ([]B
 	var items []BMCListTakenRow
 	for rows.Next() {
 		var i BMCListTakenRow
-		if err := rows.Scan(&i.Mac, &i.ComponentID); err != nil {
+		if err := rows.Scan(&i.Mac, &i.ComponentID, &i.Deleted); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -12,39 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const componentIDsTaken = `-- name: ComponentIDsTaken :many
-SELECT id, deleted_at IS NOT NULL AS deleted FROM component WHERE id = ANY ($1::uuid[])
-`
-
-type ComponentIDsTakenParams struct {
-	Ids []uuid.UUID
-}
-
-type ComponentIDsTakenRow struct {
-	ID      uuid.UUID
-	Deleted interface{}
-}
-
-func (q *Queries) ComponentIDsTaken(ctx context.Context, arg ComponentIDsTakenParams) ([]ComponentIDsTakenRow, error) {
-	rows, err := q.db.Query(ctx, componentIDsTaken, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ComponentIDsTakenRow
-	for rows.Next() {
-		var i ComponentIDsTakenRow
-		if err := rows.Scan(&i.ID, &i.Deleted); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const componentInsertMany = `-- name: ComponentInsertMany :exec
 INSERT INTO component (id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx,
     host_id, rack_id, external_id, health)
@@ -94,40 +61,6 @@ func (q *Queries) ComponentInsertMany(ctx context.Context, arg ComponentInsertMa
 		arg.Healths,
 	)
 	return err
-}
-
-const componentListByExternalIDs = `-- name: ComponentListByExternalIDs :many
-SELECT id, type, external_id FROM component WHERE external_id = ANY ($1::text[]) AND deleted_at IS NULL
-`
-
-type ComponentListByExternalIDsParams struct {
-	ExternalIds []string
-}
-
-type ComponentListByExternalIDsRow struct {
-	ID         uuid.UUID
-	Type       string
-	ExternalID *string
-}
-
-func (q *Queries) ComponentListByExternalIDs(ctx context.Context, arg ComponentListByExternalIDsParams) ([]ComponentListByExternalIDsRow, error) {
-	rows, err := q.db.Query(ctx, componentListByExternalIDs, arg.ExternalIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ComponentListByExternalIDsRow
-	for rows.Next() {
-		var i ComponentListByExternalIDsRow
-		if err := rows.Scan(&i.ID, &i.Type, &i.ExternalID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const componentListByRacks = `-- name: ComponentListByRacks :many
@@ -184,34 +117,53 @@ func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByR
 	return items, nil
 }
 
-const componentListBySerials = `-- name: ComponentListBySerials :many
-SELECT id, manufacturer, serial FROM component
-WHERE deleted_at IS NULL
-    AND (manufacturer, serial) IN (SELECT unnest($1::text[]), unnest($2::text[]))
+const componentListTaken = `-- name: ComponentListTaken :many
+SELECT id, type, manufacturer, serial, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM component
+WHERE id = ANY ($1::uuid[])
+    OR deleted_at IS NULL AND external_id = ANY ($2::text[])
+    OR deleted_at IS NULL AND manufacturer = ANY ($3::text[]) AND serial = ANY ($4::text[])
 `
 
-type ComponentListBySerialsParams struct {
+type ComponentListTakenParams struct {
+	Ids           []uuid.UUID
+	ExternalIds   []string
 	Manufacturers []string
 	Serials       []string
 }
 
-type ComponentListBySerialsRow struct {
+type ComponentListTakenRow struct {
 	ID           uuid.UUID
+	Type         string
 	Manufacturer *string
 	Serial       *string
+	ExternalID   *string
+	Deleted      bool
 }
 
-// Live components that hold one of the (manufacturer, serial) pairs.
-func (q *Queries) ComponentListBySerials(ctx context.Context, arg ComponentListBySerialsParams) ([]ComponentListBySerialsRow, error) {
-	rows, err := q.db.Query(ctx, componentListBySerials, arg.Manufacturers, arg.Serials)
+// Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the external
+// ids, or with one of the manufacturers and one of the serial numbers. The caller knows which belong together.
+func (q *Queries) ComponentListTaken(ctx context.Context, arg ComponentListTakenParams) ([]ComponentListTakenRow, error) {
+	rows, err := q.db.Query(ctx, componentListTaken,
+		arg.Ids,
+		arg.ExternalIds,
+		arg.Manufacturers,
+		arg.Serials,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ComponentListBySerialsRow
+	var items []ComponentListTakenRow
 	for rows.Next() {
-		var i ComponentListBySerialsRow
-		if err := rows.Scan(&i.ID, &i.Manufacturer, &i.Serial); err != nil {
+		var i ComponentListTakenRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.ExternalID,
+			&i.Deleted,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -12,6 +12,20 @@ import (
 	"time"
 )
 
+const leaderGiveUp = `-- name: LeaderGiveUp :exec
+DELETE FROM river_leader WHERE leader_id = ANY ($1::text[])
+`
+
+type LeaderGiveUpParams struct {
+	Leaders []string
+}
+
+// Ends the River leadership of lives that are over, so that a new leader is elected at once instead of after its term.
+func (q *Queries) LeaderGiveUp(ctx context.Context, arg LeaderGiveUpParams) error {
+	_, err := q.db.Exec(ctx, leaderGiveUp, arg.Leaders)
+	return err
+}
+
 const nodeDelete = `-- name: NodeDelete :exec
 DELETE FROM node WHERE incarnation = $1
 `

@@ -11,29 +11,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const domainGet = `-- name: DomainGet :one
-SELECT id, name, external_id, nmxc_cluster_id, origin, created_at, deleted_at FROM nvl_domain WHERE id = $1 AND deleted_at IS NULL
-`
-
-type DomainGetParams struct {
-	ID uuid.UUID
-}
-
-func (q *Queries) DomainGet(ctx context.Context, arg DomainGetParams) (NvlDomain, error) {
-	row := q.db.QueryRow(ctx, domainGet, arg.ID)
-	var i NvlDomain
-	err := row.Scan(
-		&i.ID,
-		&i.Name,
-		&i.ExternalID,
-		&i.NmxcClusterID,
-		&i.Origin,
-		&i.CreatedAt,
-		&i.DeletedAt,
-	)
-	return i, err
-}
-
 const domainListByIDs = `-- name: DomainListByIDs :many
 SELECT id, name, external_id, nmxc_cluster_id, origin, created_at, deleted_at FROM nvl_domain WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
 `
@@ -68,4 +45,20 @@ func (q *Queries) DomainListByIDs(ctx context.Context, arg DomainListByIDsParams
 		return nil, err
 	}
 	return items, nil
+}
+
+const domainLock = `-- name: DomainLock :one
+SELECT id FROM nvl_domain WHERE id = $1 AND deleted_at IS NULL FOR SHARE
+`
+
+type DomainLockParams struct {
+	ID uuid.UUID
+}
+
+// Holds a live domain, so that it cannot be deleted before a rack has joined it.
+func (q *Queries) DomainLock(ctx context.Context, arg DomainLockParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, domainLock, arg.ID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
 }

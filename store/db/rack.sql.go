@@ -16,17 +16,23 @@ const rackCount = `-- name: RackCount :one
 SELECT count(*)::integer
 FROM rack
 WHERE deleted_at IS NULL
-    AND coalesce(name, '') ~ ALL ($1::text[])
-    AND coalesce(manufacturer, '') ~ ALL ($2::text[])
-    AND coalesce(model, '') ~ ALL ($3::text[])
-    AND (NOT $4::boolean OR external_id IS NOT NULL)
+    AND ($1::text[] IS NULL OR name = ANY ($1))
+    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
+    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
+    AND name ~ ALL ($4::text[])
+    AND coalesce(manufacturer, '') ~ ALL ($5::text[])
+    AND coalesce(model, '') ~ ALL ($6::text[])
+    AND (NOT $7::boolean OR external_id IS NOT NULL)
 `
 
 type RackCountParams struct {
-	Names          []string
-	Manufacturers  []string
-	Models         []string
-	WithExternalID bool
+	Names                []string
+	Manufacturers        []string
+	Models               []string
+	NamePatterns         []string
+	ManufacturerPatterns []string
+	ModelPatterns        []string
+	WithExternalID       bool
 }
 
 // Matches of RackList before paging.
@@ -35,6 +41,9 @@ func (q *Queries) RackCount(ctx context.Context, arg RackCountParams) (int32, er
 		arg.Names,
 		arg.Manufacturers,
 		arg.Models,
+		arg.NamePatterns,
+		arg.ManufacturerPatterns,
+		arg.ModelPatterns,
 		arg.WithExternalID,
 	)
 	var column_1 int32
@@ -111,7 +120,7 @@ func (q *Queries) RackGetByID(ctx context.Context, arg RackGetByIDParams) (Rack,
 }
 
 const rackIDTaken = `-- name: RackIDTaken :one
-SELECT deleted_at IS NOT NULL AS deleted FROM rack WHERE id = $1
+SELECT (deleted_at IS NOT NULL)::boolean AS deleted FROM rack WHERE id = $1
 `
 
 type RackIDTakenParams struct {
@@ -119,9 +128,9 @@ type RackIDTakenParams struct {
 }
 
 // Whether an id is in use, and if only by a tombstone.
-func (q *Queries) RackIDTaken(ctx context.Context, arg RackIDTakenParams) (interface{}, error) {
+func (q *Queries) RackIDTaken(ctx context.Context, arg RackIDTakenParams) (bool, error) {
 	row := q.db.QueryRow(ctx, rackIDTaken, arg.ID)
-	var deleted interface{}
+	var deleted bool
 	err := row.Scan(&deleted)
 	return deleted, err
 }
@@ -172,31 +181,50 @@ const rackList = `-- name: RackList :many
 SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at
 FROM rack
 WHERE deleted_at IS NULL
-    AND coalesce(name, '') ~ ALL ($1::text[])
-    AND coalesce(manufacturer, '') ~ ALL ($2::text[])
-    AND coalesce(model, '') ~ ALL ($3::text[])
-    AND (NOT $4::boolean OR external_id IS NOT NULL)
-ORDER BY name, id
-LIMIT $6 OFFSET $5
+    AND ($1::text[] IS NULL OR name = ANY ($1))
+    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
+    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
+    AND name ~ ALL ($4::text[])
+    AND coalesce(manufacturer, '') ~ ALL ($5::text[])
+    AND coalesce(model, '') ~ ALL ($6::text[])
+    AND (NOT $7::boolean OR external_id IS NOT NULL)
+ORDER BY
+    CASE WHEN NOT $8::boolean THEN
+        CASE $9::text WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model END END ASC,
+    CASE WHEN $8 THEN
+        CASE $9 WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model END END DESC,
+    id
+LIMIT $11 OFFSET $10
 `
 
 type RackListParams struct {
-	Names          []string
-	Manufacturers  []string
-	Models         []string
-	WithExternalID bool
-	Skip           int32
-	Max            int32
+	Names                []string
+	Manufacturers        []string
+	Models               []string
+	NamePatterns         []string
+	ManufacturerPatterns []string
+	ModelPatterns        []string
+	WithExternalID       bool
+	Descending           bool
+	Field                string
+	Skip                 int32
+	Max                  int32
 }
 
-// Live racks. Patterns are regular expressions, all of which must match; an empty array matches all. Without an order
-// of its own a list goes by name through rack_name_idx.
+// Live racks. A list of values that is null allows all; every pattern, a regular expression, must match; a missing value
+// counts as empty text. Missing values come last going up and first going down. The planner must see the parameters:
+// only then are the CASEs gone before it looks for an index, and a list by name goes through rack_name_idx.
 func (q *Queries) RackList(ctx context.Context, arg RackListParams) ([]Rack, error) {
 	rows, err := q.db.Query(ctx, rackList,
 		arg.Names,
 		arg.Manufacturers,
 		arg.Models,
+		arg.NamePatterns,
+		arg.ManufacturerPatterns,
+		arg.ModelPatterns,
 		arg.WithExternalID,
+		arg.Descending,
+		arg.Field,
 		arg.Skip,
 		arg.Max,
 	)
@@ -327,72 +355,50 @@ func (q *Queries) RackListBySerial(ctx context.Context, arg RackListBySerialPara
 	return items, nil
 }
 
-const rackListOrdered = `-- name: RackListOrdered :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at
-FROM rack
-WHERE deleted_at IS NULL
-    AND coalesce(name, '') ~ ALL ($1::text[])
-    AND coalesce(manufacturer, '') ~ ALL ($2::text[])
-    AND coalesce(model, '') ~ ALL ($3::text[])
-    AND (NOT $4::boolean OR external_id IS NOT NULL)
-ORDER BY
-    CASE WHEN NOT $5::boolean THEN
-        CASE $6::text WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model END END ASC,
-    CASE WHEN $5 THEN
-        CASE $6 WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model END END DESC,
-    id
-LIMIT $8 OFFSET $7
+const rackListTaken = `-- name: RackListTaken :many
+SELECT id, manufacturer, serial, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM rack
+WHERE id = $1
+    OR deleted_at IS NULL AND external_id = $2
+    OR deleted_at IS NULL AND manufacturer = $3 AND serial = $4
 `
 
-type RackListOrderedParams struct {
-	Names          []string
-	Manufacturers  []string
-	Models         []string
-	WithExternalID bool
-	Descending     bool
-	Field          string
-	Skip           int32
-	Max            int32
+type RackListTakenParams struct {
+	ID           uuid.UUID
+	ExternalID   *string
+	Manufacturer *string
+	Serial       *string
 }
 
-// As RackList in another order. Missing values come last going up and first going down.
-func (q *Queries) RackListOrdered(ctx context.Context, arg RackListOrderedParams) ([]Rack, error) {
-	rows, err := q.db.Query(ctx, rackListOrdered,
-		arg.Names,
-		arg.Manufacturers,
-		arg.Models,
-		arg.WithExternalID,
-		arg.Descending,
-		arg.Field,
-		arg.Skip,
-		arg.Max,
+type RackListTakenRow struct {
+	ID           uuid.UUID
+	Manufacturer *string
+	Serial       *string
+	ExternalID   *string
+	Deleted      bool
+}
+
+// Racks in the way of a new one: whoever has its id, even a tombstone, and live ones with its external id or serial
+// number.
+func (q *Queries) RackListTaken(ctx context.Context, arg RackListTakenParams) ([]RackListTakenRow, error) {
+	rows, err := q.db.Query(ctx, rackListTaken,
+		arg.ID,
+		arg.ExternalID,
+		arg.Manufacturer,
+		arg.Serial,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Rack
+	var items []RackListTakenRow
 	for rows.Next() {
-		var i Rack
+		var i RackListTakenRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.Name,
 			&i.Manufacturer,
 			&i.Serial,
-			&i.Model,
-			&i.Description,
-			&i.Region,
-			&i.Datacenter,
-			&i.Room,
-			&i.Position,
 			&i.ExternalID,
-			&i.RackProfileID,
-			&i.NvlDomainID,
-			&i.Health,
-			&i.Origin,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
+			&i.Deleted,
 		); err != nil {
 			return nil, err
 		}

@@ -400,6 +400,40 @@ func (q *Queries) TaskListByIDs(ctx context.Context, arg TaskListByIDsParams) ([
 	return items, nil
 }
 
+const taskListUnstarted = `-- name: TaskListUnstarted :many
+SELECT task.id
+FROM task JOIN river_job ON river_job.id = task.job_id
+WHERE task.state = 'pending' AND (
+    river_job.state NOT IN ('available', 'scheduled', 'retryable') AND task.updated_at < now() - $1::interval
+    OR river_job.state = 'running' AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY ($2::text[]))
+`
+
+type TaskListUnstartedParams struct {
+	Grace time.Duration
+	Dead  []string
+}
+
+// Pending tasks whose start job has been lost, or was running on one of the given dead nodes.
+func (q *Queries) TaskListUnstarted(ctx context.Context, arg TaskListUnstartedParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, taskListUnstarted, arg.Grace, arg.Dead)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const taskLock = `-- name: TaskLock :one
 SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
 `
@@ -433,6 +467,20 @@ func (q *Queries) TaskLock(ctx context.Context, arg TaskLockParams) (Task, error
 		&i.UpdatedAt,
 	)
 	return i, err
+}
+
+const taskNotifyEnd = `-- name: TaskNotifyEnd :exec
+SELECT pg_notify('flow_task_end', ($1::uuid)::text)
+`
+
+type TaskNotifyEndParams struct {
+	ID uuid.UUID
+}
+
+// Tells every node that a task was ended from outside, so that whoever drives it stops.
+func (q *Queries) TaskNotifyEnd(ctx context.Context, arg TaskNotifyEndParams) error {
+	_, err := q.db.Exec(ctx, taskNotifyEnd, arg.ID)
+	return err
 }
 
 const taskPlan = `-- name: TaskPlan :one
@@ -558,4 +606,18 @@ func (q *Queries) TaskStart(ctx context.Context, arg TaskStartParams) (uuid.UUID
 	var rack_id uuid.UUID
 	err := row.Scan(&rack_id)
 	return rack_id, err
+}
+
+const taskTouch = `-- name: TaskTouch :exec
+UPDATE task SET updated_at = now() WHERE id = ANY ($1::uuid[]) AND state = 'pending'
+`
+
+type TaskTouchParams struct {
+	Ids []uuid.UUID
+}
+
+// Notes that pending tasks were given new start jobs; the number of the first one stays what clients see.
+func (q *Queries) TaskTouch(ctx context.Context, arg TaskTouchParams) error {
+	_, err := q.db.Exec(ctx, taskTouch, arg.Ids)
+	return err
 }

@@ -283,6 +283,97 @@ func (q *Queries) StepListByTasks(ctx context.Context, arg StepListByTasksParams
 	return items, nil
 }
 
+const stepListLost = `-- name: StepListLost :many
+SELECT task_step.task_id, task_step.stage, task_step.step
+FROM task_step JOIN task ON task.id = task_step.task_id
+WHERE task_step.state = 'running' AND task_step.node IS NULL AND task.state = 'running'
+    AND (task_step.due_at < now() - $1::interval
+        AND NOT EXISTS (
+            SELECT FROM river_job
+            WHERE river_job.id = task_step.job_id AND river_job.state IN ('available', 'scheduled', 'retryable'))
+        OR EXISTS (
+            SELECT FROM river_job
+            WHERE river_job.id = task_step.job_id AND river_job.state = 'running'
+                AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY ($2::text[])))
+`
+
+type StepListLostParams struct {
+	Grace time.Duration
+	Dead  []string
+}
+
+type StepListLostRow struct {
+	TaskID uuid.UUID
+	Stage  int32
+	Step   int32
+}
+
+// Steps whose wake-up is gone: nobody drives them, they are due since a while, and the job that was to wake them is
+// neither waiting nor about to run, or ran on one of the given dead nodes. A connection that breaks at the wrong moment
+// can do that to a job.
+func (q *Queries) StepListLost(ctx context.Context, arg StepListLostParams) ([]StepListLostRow, error) {
+	rows, err := q.db.Query(ctx, stepListLost, arg.Grace, arg.Dead)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StepListLostRow
+	for rows.Next() {
+		var i StepListLostRow
+		if err := rows.Scan(&i.TaskID, &i.Stage, &i.Step); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const stepListOwn = `-- name: StepListOwn :many
+SELECT task_step.task_id, task_step.stage, task_step.step, task_step.epoch
+FROM task_step JOIN task ON task.id = task_step.task_id
+WHERE task_step.node = $1 AND task_step.state = 'running' AND task.state = 'running'
+`
+
+type StepListOwnParams struct {
+	Node *uuid.UUID
+}
+
+type StepListOwnRow struct {
+	TaskID uuid.UUID
+	Stage  int32
+	Step   int32
+	Epoch  int32
+}
+
+// Steps that a node is said to drive.
+func (q *Queries) StepListOwn(ctx context.Context, arg StepListOwnParams) ([]StepListOwnRow, error) {
+	rows, err := q.db.Query(ctx, stepListOwn, arg.Node)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StepListOwnRow
+	for rows.Next() {
+		var i StepListOwnRow
+		if err := rows.Scan(
+			&i.TaskID,
+			&i.Stage,
+			&i.Step,
+			&i.Epoch,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const stepPark = `-- name: StepPark :one
 UPDATE task_step
 SET epoch = task_step.epoch + 1, node = NULL, job_id = $1, due_at = $2, action = $3, batch = $4,
@@ -334,6 +425,80 @@ func (q *Queries) StepPark(ctx context.Context, arg StepParkParams) (int32, erro
 	var epoch int32
 	err := row.Scan(&epoch)
 	return epoch, err
+}
+
+const stepRelease = `-- name: StepRelease :exec
+UPDATE task_step SET node = NULL
+WHERE task_id = $1 AND stage = $2 AND step = $3 AND epoch = $4 AND node = $5
+`
+
+type StepReleaseParams struct {
+	TaskID uuid.UUID
+	Stage  int32
+	Step   int32
+	Epoch  int32
+	Node   *uuid.UUID
+}
+
+// A driver has stopped without an outcome: its task has ended.
+func (q *Queries) StepRelease(ctx context.Context, arg StepReleaseParams) error {
+	_, err := q.db.Exec(ctx, stepRelease,
+		arg.TaskID,
+		arg.Stage,
+		arg.Step,
+		arg.Epoch,
+		arg.Node,
+	)
+	return err
+}
+
+const stepRevoke = `-- name: StepRevoke :many
+UPDATE task_step
+SET epoch = task_step.epoch + 1, node = NULL
+FROM (SELECT unnest($1::uuid[]) AS task_id, unnest($2::integer[]) AS stage,
+    unnest($3::integer[]) AS step) AS input, task
+WHERE task_step.task_id = input.task_id AND task_step.stage = input.stage AND task_step.step = input.step
+    AND task_step.state = 'running' AND task.id = task_step.task_id AND task.state = 'running'
+RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.epoch
+`
+
+type StepRevokeParams struct {
+	TaskIds []uuid.UUID
+	Stages  []int32
+	Steps   []int32
+}
+
+type StepRevokeRow struct {
+	TaskID uuid.UUID
+	Stage  int32
+	Step   int32
+	Epoch  int32
+}
+
+// Takes steps from whoever has them, if anyone: a new epoch for a new wake-up.
+func (q *Queries) StepRevoke(ctx context.Context, arg StepRevokeParams) ([]StepRevokeRow, error) {
+	rows, err := q.db.Query(ctx, stepRevoke, arg.TaskIds, arg.Stages, arg.Steps)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StepRevokeRow
+	for rows.Next() {
+		var i StepRevokeRow
+		if err := rows.Scan(
+			&i.TaskID,
+			&i.Stage,
+			&i.Step,
+			&i.Epoch,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const stepSetJobs = `-- name: StepSetJobs :exec

@@ -1,0 +1,155 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rackflow.dev/flow/hardware"
+	"rackflow.dev/flow/rules"
+)
+
+// powerControl sends one power command to a batch and sees that every component took it.
+//
+// On and off lead to a state, so they are sent again where they may have been lost, after a look at which components
+// have got there already. A reset leads nowhere that could be read back: it is written down before it is sent, and
+// never sent again.
+func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
+	t := d.stepPlan().ComponentType
+	controller, err := hardware.As[hardware.PowerController](d.x.managers, t, hardware.CapPowerControl)
+	if err != nil {
+		return err
+	}
+	if !a.Operation.Supports(t) {
+		return fmt.Errorf("unsupported power operation for %s: %s", t, a.Operation)
+	}
+	_, repeatable := a.Operation.WantedState()
+	if !repeatable {
+		if d.at.intent {
+			return d.settle(ctx, a, batch)
+		}
+		d.at.intent = true
+		if err := d.checkpoint(ctx, a, false); err != nil {
+			return err
+		}
+	}
+	for {
+		if d.at.attempt > 0 || d.at.resumed {
+			d.look(ctx, a, batch)
+		}
+		open := d.at.open(batch)
+		if len(open) == 0 {
+			return nil
+		}
+		d.at.attempt++
+		worst := d.send(ctx, controller, a, open)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		open = d.at.open(batch)
+		if len(open) == 0 {
+			return nil
+		}
+		if worst == hardware.OutcomeRefused || d.at.attempt >= a.Retry.MaxAttempts {
+			d.at.failed = len(open)
+			d.at.completed += len(batch) - len(open)
+			return d.commandError(open)
+		}
+		if err := d.backOff(ctx, a); err != nil {
+			return err
+		}
+	}
+}
+
+// send makes one attempt, notes what became of each component, and returns the outcome that forbids most.
+func (d *drive) send(ctx context.Context, controller hardware.PowerController, a rules.PlanAction, open []hardware.Component) hardware.Outcome {
+	call, cancel := context.WithTimeout(ctx, d.x.scaled(time.Duration(a.AttemptTimeout)))
+	defer cancel()
+	results, err := controller.PowerControl(call, hardware.Target{Type: d.stepPlan().ComponentType, Components: open}, a.Operation,
+		hardware.PowerOptions{Bypass: d.options.OverrideReadiness})
+	worst := hardware.OutcomeUncertain
+	for _, c := range open {
+		failure, known := results[c.ID]
+		switch {
+		case err != nil:
+			failure = err
+		case !known:
+			failure = hardware.Uncertain("no result")
+		case failure == nil:
+			d.at.confirm(c.ID)
+			continue
+		}
+		how := hardware.OutcomeOf(failure)
+		if how == hardware.OutcomeRefused {
+			worst = how
+		}
+		text := d.attemptError(failure, a).Error()
+		if _, repeatable := a.Operation.WantedState(); !repeatable && how == hardware.OutcomeUncertain {
+			text = "outcome unknown: " + text
+		}
+		d.at.note(c.ID, text)
+	}
+	return worst
+}
+
+// look confirms the components that are in the wanted state already. When it can't tell, the command is sent again.
+func (d *drive) look(ctx context.Context, a rules.PlanAction, batch []hardware.Component) {
+	want, _ := a.Operation.WantedState()
+	open := d.at.open(batch)
+	readings, err := d.powerStatus(ctx, hardware.Target{Type: d.stepPlan().ComponentType, Components: open},
+		d.x.scaled(time.Duration(a.AttemptTimeout)))
+	if err != nil {
+		return
+	}
+	for _, c := range open {
+		if readings[c.ID].State == want {
+			d.at.confirm(c.ID)
+		}
+	}
+}
+
+// settle finds out about a reset that was written down by a driver that died. Only a component that is rebooting is
+// known to have got it; for any other the step stops and says so.
+func (d *drive) settle(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
+	open := d.at.open(batch)
+	readings, err := d.powerStatus(ctx, hardware.Target{Type: d.stepPlan().ComponentType, Components: open},
+		d.x.scaled(time.Duration(a.AttemptTimeout)))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, c := range open {
+		switch {
+		case err != nil:
+			d.at.note(c.ID, fmt.Sprintf("outcome unknown: the server stopped while it was sent, and its state cannot be read: %v", err))
+		case readings[c.ID].State == hardware.PowerStateRebooting:
+			d.at.confirm(c.ID)
+		default:
+			d.at.note(c.ID, fmt.Sprintf("outcome unknown: the server stopped while it was sent (power is %s now); not sent again", readings[c.ID].State))
+		}
+	}
+	if open = d.at.open(batch); len(open) == 0 {
+		return nil
+	}
+	d.at.failed = len(open)
+	d.at.completed += len(batch) - len(open)
+	return d.commandError(open)
+}
+
+// commandError names the components a command failed for, those with the same reason together.
+func (d *drive) commandError(open []hardware.Component) error {
+	var reasons []string
+	failed := map[string][]string{}
+	for _, c := range open {
+		reason := d.at.results[c.ID]
+		if failed[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		failed[reason] = append(failed[reason], c.Label())
+	}
+	parts := make([]string, len(reasons))
+	for i, reason := range reasons {
+		parts[i] = fmt.Sprintf("power control failed for %s: %s", list(failed[reason], ", "), reason)
+	}
+	return errors.New(list(parts, "; "))
+}

@@ -1,0 +1,226 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+
+	"rackflow.dev/flow/engine/task"
+	"rackflow.dev/flow/rules"
+	"rackflow.dev/flow/store"
+	"rackflow.dev/flow/store/db"
+)
+
+// Why a drive ends without ending its step. None of these is an error of the step.
+var (
+	errLost      = errors.New("the step is in other hands")
+	errParked    = errors.New("the step waits for its next wake-up")
+	errTaskEnded = errors.New("the task has ended")
+	errStopping  = errors.New("the node is stopping")
+)
+
+// drive is one job's work on one task: a step at a time, and on into the next stage.
+type drive struct {
+	x        *Executor
+	task     uuid.UUID
+	rack     uuid.UUID
+	plan     rules.Plan
+	options  task.Options
+	deadline time.Time // of the task
+	began    time.Time
+	driving  bool // at is a step this drive has
+	at       cursor
+}
+
+type startWorker struct {
+	river.WorkerDefaults[startArgs]
+	x *Executor
+}
+
+// Work starts a pending task by opening its first stage, and drives on.
+func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error {
+	x := w.x
+	d := &drive{x: x, task: job.Args.Task, began: x.now()}
+	var row db.TaskPlanRow
+	err := x.persist(ctx, func(ctx context.Context) (err error) {
+		row, err = db.New(x.store.Engine).TaskPlan(ctx, db.TaskPlanParams{ID: d.task})
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) || err == nil && row.State != db.TaskStatePending {
+		return nil // purged, cancelled or started by another wake-up
+	}
+	if err == nil {
+		err = d.load(row.RackID, row.Plan, row.Request)
+	}
+	if err != nil {
+		return fmt.Errorf("task %s: %w", d.task, err)
+	}
+	ctx, leave := x.enter(ctx, d)
+	defer leave()
+	return d.run(ctx, d.start)
+}
+
+type stepWorker struct {
+	river.WorkerDefaults[stepArgs]
+	x *Executor
+}
+
+// Work takes a step that is due and drives on.
+func (w *stepWorker) Work(ctx context.Context, job *river.Job[stepArgs]) error {
+	x := w.x
+	d := &drive{x: x, task: job.Args.Task, began: x.now()}
+	// Registered before the claim: the sweep looks for claimed steps that no drive of this process stands for.
+	ctx, leave := x.enter(ctx, d)
+	defer leave()
+	var row db.StepClaimRow
+	err := x.persist(ctx, func(ctx context.Context) (err error) {
+		row, err = db.New(x.store.Engine).StepClaim(ctx, db.StepClaimParams{
+			TaskID: d.task, Stage: job.Args.Stage, Step: job.Args.Step, Epoch: job.Args.Epoch, Node: &x.node.incarnation,
+		})
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // a wake-up of the past, or a second one
+	}
+	if err == nil {
+		err = d.load(row.RackID, row.Plan, row.Request)
+	}
+	if err == nil {
+		d.at, err = cursorOf(row.TaskStep)
+	}
+	if err != nil {
+		return fmt.Errorf("task %s: %w", d.task, err)
+	}
+	d.deadline, d.driving = *row.TaskDeadlineAt, true
+	return d.run(ctx, func(context.Context) (bool, error) { return true, nil })
+}
+
+func (d *drive) load(rack uuid.UUID, plan, options []byte) error {
+	d.rack = rack
+	if err := json.Unmarshal(plan, &d.plan); err != nil {
+		return fmt.Errorf("stored plan: %w", err)
+	}
+	if err := json.Unmarshal(options, &d.options); err != nil {
+		return fmt.Errorf("stored request: %w", err)
+	}
+	return nil
+}
+
+// run drives steps until there is none to go on with. first says whether there is one to begin with.
+func (d *drive) run(ctx context.Context, first func(context.Context) (bool, error)) error {
+	more, err := first(ctx)
+	for more && err == nil {
+		ended := d.runStep(ctx)
+		if handedOver(ended) {
+			err = ended
+			break
+		}
+		more, err = d.end(ctx, ended)
+	}
+	switch {
+	case err == nil, errors.Is(err, errParked):
+		return nil
+	case errors.Is(err, errTaskEnded), errors.Is(err, errLost):
+		d.x.log.Info("drive ends", "task", d.task, "stage", d.at.stage, "step", d.at.step, "reason", err)
+		d.release(ctx)
+		return nil
+	case errors.Is(err, errStopping), ctx.Err() != nil:
+		return d.handOver(ctx)
+	default:
+		// Nothing was recorded, so River's retry of this job would find the step driven. The sweep gives it back.
+		d.x.log.Error("drive ended by an error", "task", d.task, "err", err)
+		return fmt.Errorf("task %s: %w", d.task, err)
+	}
+}
+
+// handedOver reports whether a step was left unfinished, for whatever reason, rather than ended.
+func handedOver(err error) bool {
+	return errors.Is(err, errParked) || errors.Is(err, errLost) || errors.Is(err, errTaskEnded) ||
+		errors.Is(err, errStopping) || errors.Is(err, errFault)
+}
+
+// errFault marks an error of ours, not of the hardware: the step has no outcome.
+var errFault = errors.New("internal fault")
+
+// runStep drives the current step to its end. nil is success; an error for which handedOver holds leaves the step
+// where it is; any other error is the step's failure.
+func (d *drive) runStep(parent context.Context) error {
+	step := d.stepPlan()
+	limit, cause := d.at.deadline, fmt.Errorf("step timed out after %s", step.Budget)
+	if d.deadline.Before(limit) {
+		limit, cause = d.deadline, fmt.Errorf("task timed out after %s", d.plan.Budget)
+	}
+	ctx, cancel := context.WithDeadlineCause(parent, limit, cause)
+	defer cancel()
+	for d.at.action < len(step.Actions) {
+		a := step.Actions[d.at.action]
+		batches := d.plan.Batches(step, a)
+		if d.at.batch == 0 && d.at.attempt == 0 && counts(a.Name) && !d.at.resumed {
+			d.at.completed, d.at.failed = 0, 0
+		}
+		err := d.act(ctx, a, batches[d.at.batch])
+		if parent.Err() != nil {
+			return ended(parent)
+		}
+		if handedOver(err) {
+			return err
+		}
+		if ctx.Err() != nil { // the step's or the task's time is over
+			return cause
+		}
+		if err != nil {
+			if len(batches) > 1 {
+				err = fmt.Errorf("batch %d of %d failed: %w", d.at.batch+1, len(batches), err)
+			}
+			return fmt.Errorf("%s: %w", where(a), err)
+		}
+		if counts(a.Name) {
+			d.at.completed += len(batches[d.at.batch])
+		}
+		last := d.at.action == len(step.Actions)-1 && d.at.batch == len(batches)-1
+		d.at.next(d.x.now(), len(batches))
+		if last {
+			break // recorded together with the end of the step
+		}
+		if err := d.checkpoint(parent, a, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended tells why a drive's context is over.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errTaskEnded) || errors.Is(cause, errLost) {
+		return cause
+	}
+	return errStopping
+}
+
+func (d *drive) stepPlan() rules.PlanStep { return d.plan.Stages[d.at.stage].Steps[d.at.step] }
+
+// wait passes the time until then, in here when it is short and by parking the step when it is long.
+func (d *drive) wait(ctx context.Context, until time.Time) error {
+	left := until.Sub(d.x.now())
+	if left <= 0 {
+		return nil
+	}
+	if left > maxInlineWait || d.x.now().Sub(d.began) > maxSegment {
+		return d.park(ctx, until)
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-d.x.draining:
+		return d.park(ctx, until)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

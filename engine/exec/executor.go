@@ -1,0 +1,185 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/jackc/pgx/v5"
+
+	"rackflow.dev/flow/engine/task"
+	"rackflow.dev/flow/hardware"
+	"rackflow.dev/flow/store"
+)
+
+const (
+	// maxInlineWait is the longest wait a job sits through; a longer one is stored and the job ends.
+	maxInlineWait = 10 * time.Second
+	// maxSegment is how long a job goes on before it hands its step over at the next wait.
+	maxSegment = 5 * time.Minute
+	// jobTimeout ends a job whatever it does; its step goes on in another one.
+	jobTimeout = 30 * time.Minute
+	// fetchCooldown and fetchPoll: a job that River was not told of in time starts within a poll, and one that comes
+	// within the cool-down of a fetch waits for the next.
+	fetchCooldown = 5 * time.Millisecond
+	fetchPoll     = 50 * time.Millisecond
+)
+
+// Config is what an executor needs.
+type Config struct {
+	Store    *store.Store
+	Managers hardware.Managers
+	Watch    *task.Hub
+	Log      *slog.Logger
+	Now      func() time.Time // nil: time.Now
+	NodeID   uuid.UUID        // the same over restarts of one installation
+	Host     string
+	Version  string
+	Workers  int     // steps driven at a time; 0: 2000. A driven step is a goroutine and holds no connection while it waits.
+	Speed    float64 // waits of rules pass that many times faster; 0: 1. Only for simulated hardware.
+	NoWork   bool    // insert jobs, never run them
+}
+
+// Executor runs the jobs of tasks on this node.
+type Executor struct {
+	store    *store.Store
+	managers hardware.Managers
+	watch    *task.Hub
+	log      *slog.Logger
+	now      func() time.Time
+	speed    float64
+	node     node
+	river    *river.Client[pgx.Tx]
+	draining chan struct{} // closed when the node stops: steps are handed over at the next wait
+
+	mu     sync.Mutex
+	drives map[*drive]context.CancelCauseFunc
+}
+
+// New makes an executor. Start runs it.
+func New(cfg Config) (*Executor, error) {
+	x := &Executor{
+		store: cfg.Store, managers: cfg.Managers, watch: cfg.Watch, log: cfg.Log, now: cfg.Now, speed: cfg.Speed,
+		node:     node{incarnation: uuid.New(), id: cfg.NodeID, host: cfg.Host, version: cfg.Version},
+		draining: make(chan struct{}),
+		drives:   map[*drive]context.CancelCauseFunc{},
+	}
+	if x.now == nil {
+		x.now = time.Now
+	}
+	if x.speed == 0 {
+		x.speed = 1
+	}
+	rc := &river.Config{
+		ID:                          x.node.incarnation.String(),
+		Logger:                      slog.New(quiet{cfg.Log.Handler()}),
+		JobTimeout:                  jobTimeout,
+		RescueStuckJobsAfter:        jobTimeout + time.Minute,
+		CompletedJobRetentionPeriod: time.Hour,
+		FetchCooldown:               fetchCooldown,
+		FetchPollInterval:           fetchPoll,
+	}
+	if !cfg.NoWork {
+		workers := river.NewWorkers()
+		if err := errors.Join(river.AddWorkerSafely(workers, &startWorker{x: x}), river.AddWorkerSafely(workers, &stepWorker{x: x})); err != nil {
+			return nil, fmt.Errorf("workers: %w", err)
+		}
+		n := cfg.Workers
+		if n == 0 {
+			n = 2000
+		}
+		rc.Workers, rc.Queues = workers, map[string]river.QueueConfig{queueOps: {MaxWorkers: n}}
+	}
+	var err error
+	if x.river, err = river.NewClient(riverpgxv5.New(cfg.Store.River), rc); err != nil {
+		return nil, fmt.Errorf("job client: %w", err)
+	}
+	return x, nil
+}
+
+// Start registers the node, takes its earlier lives' work back and begins to work.
+func (x *Executor) Start(ctx context.Context) error {
+	if err := x.register(ctx); err != nil {
+		return err
+	}
+	if err := x.sweep(ctx, startGrace); err != nil {
+		return fmt.Errorf("take back work: %w", err)
+	}
+	// The client's own life must not end with the context of the start.
+	if err := x.river.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("job client: %w", err)
+	}
+	return nil
+}
+
+// Stop lets running calls finish and hands their steps over; when ctx ends first, calls are abandoned.
+func (x *Executor) Stop(ctx context.Context) error {
+	close(x.draining)
+	err := x.river.Stop(ctx)
+	if ctx.Err() != nil {
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = x.river.StopAndCancel(hard)
+	}
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if uerr := x.unregister(leave); uerr != nil {
+		x.log.Warn("node row stays behind", "err", uerr)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("job client: %w", err)
+	}
+	return nil
+}
+
+// Interrupt stops the drives of a task that has ended.
+func (x *Executor) Interrupt(id uuid.UUID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for d, cancel := range x.drives {
+		if d.task == id {
+			cancel(errTaskEnded)
+		}
+	}
+}
+
+// Load is how many steps this process drives.
+func (x *Executor) Load() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.drives)
+}
+
+// enter registers a drive so that it can be interrupted; leave undoes it.
+func (x *Executor) enter(ctx context.Context, d *drive) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	x.mu.Lock()
+	x.drives[d] = cancel
+	x.mu.Unlock()
+	return ctx, func() {
+		x.mu.Lock()
+		delete(x.drives, d)
+		x.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// scaled is how long a declared duration takes here: simulated hardware may run faster.
+func (x *Executor) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) / x.speed) }
+
+func isNotFound(err error) bool { return errors.Is(err, rivertype.ErrNotFound) }
+
+// quiet keeps River's routine lines below warnings out of the log: they say nothing of racks.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
+}

@@ -1,0 +1,313 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"rackflow.dev/flow/engine/task"
+	"rackflow.dev/flow/rules"
+	"rackflow.dev/flow/store"
+	"rackflow.dev/flow/store/db"
+)
+
+// persist runs a database call until the database answers. What was learned from the hardware is not thrown away
+// because the database is away for a while.
+func (x *Executor) persist(ctx context.Context, fn func(context.Context) error) error {
+	backoff := 20 * time.Millisecond
+	for {
+		err := fn(ctx)
+		if err == nil || !store.Unavailable(err) {
+			return err
+		}
+		x.log.Warn("database unavailable, trying again", "err", err, "in", backoff)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, time.Second)
+	}
+}
+
+// opening is the first stage from an index on that has something to do, and how it is opened.
+type opening struct {
+	stage     int
+	steps     []int32 // indexes of the steps that are not skipped
+	totals    []int32
+	deadlines []time.Time
+	nodes     []uuid.UUID // this node for the step that is driven on, nil for the others
+	jobs      []int64     // 0 for the step that is driven on
+}
+
+// open plans the opening of the next stage; ok is false when there is none.
+func (d *drive) open(from int, now time.Time) (o opening, ok bool) {
+	for o.stage = from; o.stage < len(d.plan.Stages); o.stage++ {
+		for i, s := range d.plan.Stages[o.stage].Steps {
+			if s.Skipped {
+				continue
+			}
+			node := uuid.Nil
+			if len(o.steps) == 0 {
+				node = d.x.node.incarnation
+			}
+			o.steps = append(o.steps, int32(i))
+			o.totals = append(o.totals, int32(len(d.plan.Components[s.ComponentType])))
+			o.deadlines = append(o.deadlines, now.Add(d.x.scaled(time.Duration(s.Budget))))
+			o.nodes = append(o.nodes, node)
+			o.jobs = append(o.jobs, 0)
+		}
+		if len(o.steps) > 0 {
+			return o, true
+		}
+	}
+	return opening{}, false
+}
+
+// wake adds the jobs of the steps that are not driven on.
+func (d *drive) wake(ctx context.Context, tx pgx.Tx, o opening) error {
+	var args []stepArgs
+	for _, s := range o.steps[1:] {
+		args = append(args, stepArgs{Task: d.task, Stage: int32(o.stage), Step: s})
+	}
+	ids, err := d.x.insertSteps(ctx, tx, time.Time{}, args)
+	if err != nil {
+		return fmt.Errorf("step jobs: %w", err)
+	}
+	copy(o.jobs[1:], ids)
+	return nil
+}
+
+func (d *drive) enter(o opening, now time.Time) {
+	d.at = cursor{stage: o.stage, step: int(o.steps[0]), deadline: o.deadlines[0], actionStarted: now}
+}
+
+// start opens the first stage of the pending task; false when it is not pending any more.
+func (d *drive) start(ctx context.Context) (bool, error) {
+	now := d.x.now()
+	d.deadline = now.Add(d.x.scaled(time.Duration(d.plan.Budget)))
+	o, ok := d.open(0, now)
+	if !ok {
+		return false, fmt.Errorf("%w: the plan has nothing to do", errFault)
+	}
+	if _, err := task.Next(db.TaskStatePending, task.Start); err != nil {
+		return false, err
+	}
+	err := d.x.persist(ctx, func(ctx context.Context) error {
+		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
+			if err := d.wake(ctx, tx, o); err != nil {
+				return err
+			}
+			_, err := db.New(tx).TaskStart(ctx, db.TaskStartParams{
+				ID: d.task, Message: task.MessageRunning, Stage: int32(o.stage), StageNumber: int32(d.plan.Stages[o.stage].Number),
+				Stages: int32(len(d.plan.Stages)), DeadlineAt: &d.deadline, StartedAt: now,
+				Steps: o.steps, Totals: o.totals, Deadlines: o.deadlines, Nodes: o.nodes, JobIds: o.jobs,
+			})
+			return err
+		})
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("start: %w", err)
+	}
+	d.enter(o, now)
+	d.driving = true
+	d.x.watch.Poke()
+	d.x.log.Info("task started", "task", d.task, "rack", d.rack, "operation", d.plan.Operation.String(), "rule", d.plan.RuleName)
+	return true, nil
+}
+
+// checkpoint records the cursor after an act. announce tells the watchers which action made progress.
+func (d *drive) checkpoint(ctx context.Context, a rules.PlanAction, announce bool) error {
+	step := d.stepPlan()
+	err := d.x.persist(ctx, func(ctx context.Context) error {
+		_, err := db.New(d.x.store.Engine).StepCheckpoint(ctx, db.StepCheckpointParams{
+			TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
+			Action: int32(d.at.action), Batch: int32(d.at.batch), Attempt: int32(d.at.attempt),
+			ActionStartedAt: d.at.actionStarted, Intent: d.at.intent,
+			Completed: int32(d.at.completed), Failed: int32(d.at.failed), Results: d.at.resultsJSON(),
+			StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),
+			ComponentType: string(step.ComponentType), ActionName: string(a.Name), Total: int32(d.total()), Announce: announce,
+		})
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return errLost
+	}
+	if err == nil && announce {
+		d.x.watch.Poke()
+	}
+	return err
+}
+
+func (d *drive) total() int { return len(d.plan.Components[d.stepPlan().ComponentType]) }
+
+// end records the end of the current step and, when it was the last of its stage, opens the next stage or ends the
+// task, all in one transaction. It reports whether there is a step to go on with.
+func (d *drive) end(ctx context.Context, failure error) (bool, error) {
+	var next opening
+	var more bool
+	var final db.TaskState
+	var message string
+	now := d.x.now()
+	err := d.x.persist(ctx, func(ctx context.Context) error {
+		more, final = false, ""
+		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
+			q := db.New(tx)
+			row, err := q.StepEnd(ctx, d.endParams(failure))
+			if errors.Is(err, store.ErrNotFound) {
+				return errLost
+			} else if err != nil {
+				return fmt.Errorf("end step: %w", err)
+			}
+			if row.OpenSteps > 0 {
+				return nil // a sibling still works and goes on from here
+			}
+			if row.StageError == nil {
+				if next, more = d.open(d.at.stage+1, now); more {
+					return d.openStage(ctx, tx, next, now)
+				}
+			}
+			final, message, err = d.verdict(row.StageError, now)
+			if err != nil {
+				return err
+			}
+			_, err = q.TaskEnd(ctx, db.TaskEndParams{
+				ID: d.task, FromState: db.TaskStateRunning, ToState: final, Message: message, Stages: int32(len(d.plan.Stages)),
+			})
+			if errors.Is(err, store.ErrNotFound) {
+				return errLost
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return false, err
+	}
+	d.x.watch.Poke()
+	if failure != nil {
+		d.x.log.Warn("step failed", "task", d.task, "rack", d.rack, "stage", d.plan.Stages[d.at.stage].Number,
+			"step", string(d.stepPlan().ComponentType), "err", failure)
+	}
+	if final != "" {
+		d.x.log.Info("task ended", "task", d.task, "rack", d.rack, "state", string(final), "message", message)
+	}
+	if more {
+		d.enter(next, now)
+	}
+	return more, nil
+}
+
+func (d *drive) endParams(failure error) db.StepEndParams {
+	step := d.stepPlan()
+	how := succeeded
+	if failure != nil {
+		how = failed
+	}
+	p := db.StepEndParams{
+		TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
+		State: stepMoves[db.StepStateRunning][how], Action: int32(d.at.action), Batch: int32(d.at.batch),
+		Completed: int32(d.at.completed), Failed: int32(d.at.failed), Results: d.at.resultsJSON(),
+		StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),
+		ComponentType: string(step.ComponentType), ActionName: d.actionName(), Total: int32(d.total()),
+	}
+	if failure != nil {
+		text := failure.Error()
+		stage := fmt.Sprintf("component type %s failed: %s", step.ComponentType, text)
+		p.Error, p.StageError = &text, &stage
+	}
+	return p
+}
+
+// actionName is the action the step ended with.
+func (d *drive) actionName() string {
+	actions := d.stepPlan().Actions
+	return string(actions[min(d.at.action, len(actions)-1)].Name)
+}
+
+func (d *drive) openStage(ctx context.Context, tx pgx.Tx, o opening, now time.Time) error {
+	if err := d.wake(ctx, tx, o); err != nil {
+		return err
+	}
+	_, err := db.New(tx).StageOpen(ctx, db.StageOpenParams{
+		ID: d.task, FromStage: int32(d.at.stage), Stage: int32(o.stage), StageNumber: int32(d.plan.Stages[o.stage].Number),
+		Stages: int32(len(d.plan.Stages)), StartedAt: now,
+		Steps: o.steps, Totals: o.totals, Deadlines: o.deadlines, Nodes: o.nodes, JobIds: o.jobs,
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return errLost
+	}
+	return err
+}
+
+// verdict is how a task ends whose last open stage has ended.
+func (d *drive) verdict(stageError *string, now time.Time) (db.TaskState, string, error) {
+	if stageError == nil {
+		to, err := task.Next(db.TaskStateRunning, task.Finish)
+		return to, task.MessageSucceeded, err
+	}
+	to, err := task.Next(db.TaskStateRunning, task.Fail)
+	if !now.Before(d.deadline) {
+		return to, fmt.Sprintf("task timed out after %s", d.plan.Budget), err
+	}
+	return to, task.FailureMessage(fmt.Sprintf("stage %d failed: %s", d.plan.Stages[d.at.stage].Number, *stageError)), err
+}
+
+// park gives the step back until its due time; the job that will wake it is in the same transaction.
+func (d *drive) park(ctx context.Context, due time.Time) error {
+	due = earliest(due, earliest(d.at.deadline, d.deadline))
+	err := d.x.persist(ctx, func(ctx context.Context) error {
+		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
+			jobs, err := d.x.insertSteps(ctx, tx, due, []stepArgs{{
+				Task: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch + 1,
+			}})
+			if err != nil {
+				return fmt.Errorf("wake-up: %w", err)
+			}
+			_, err = db.New(tx).StepPark(ctx, db.StepParkParams{
+				TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
+				JobID: &jobs[0], DueAt: due, Action: int32(d.at.action), Batch: int32(d.at.batch), Attempt: int32(d.at.attempt),
+				ActionStartedAt: d.at.actionStarted, Completed: int32(d.at.completed), Failed: int32(d.at.failed),
+				Results: d.at.resultsJSON(),
+			})
+			return err
+		})
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return errLost
+	} else if err != nil {
+		return err
+	}
+	return errParked
+}
+
+// handOver parks the step for whoever takes it next, at once.
+func (d *drive) handOver(ctx context.Context) error {
+	if !d.driving {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if err := d.park(ctx, d.x.now()); !errors.Is(err, errParked) && !errors.Is(err, errLost) {
+		d.x.log.Warn("step stays stamped with this node", "task", d.task, "err", err)
+		return err
+	}
+	return nil
+}
+
+// release says that nobody drives the step any more, where its task has ended.
+func (d *drive) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	err := db.New(d.x.store.Engine).StepRelease(ctx, db.StepReleaseParams{
+		TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
+	})
+	if err != nil {
+		d.x.log.Warn("step stays stamped with this node", "task", d.task, "err", err)
+	}
+}

@@ -1,0 +1,104 @@
+// Package fault says what is wrong with a request in the caller's words, and which kind of wrong it is.
+//
+// It owns the few kinds every engine package refuses requests with; it knows no protocol, so the API decides what a
+// kind is called there. An error without a kind is nobody's answer: the API hides it and logs it.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind is what a caller can do about a refusal.
+type Kind int
+
+// The kinds of refusal. The zero Kind is that of every other error.
+const (
+	KindUnknown       Kind = iota // not a refusal: a fault of ours or of what we depend on
+	KindInvalid                   // the request is wrong whatever the state: change it
+	KindNotFound                  // something it names does not exist
+	KindExists                    // something it makes exists already
+	KindPrecondition              // the state does not allow it: change that first
+	KindExhausted                 // a limit is reached: later, or less
+	KindUnimplemented             // not built, or not by the configured hardware
+)
+
+// Kinds lists every kind, so that tests can hold tables of them complete.
+var Kinds = []Kind{
+	KindUnknown, KindInvalid, KindNotFound, KindExists, KindPrecondition, KindExhausted, KindUnimplemented,
+}
+
+func (k Kind) String() string {
+	switch k {
+	case KindInvalid:
+		return "invalid"
+	case KindNotFound:
+		return "not found"
+	case KindExists:
+		return "exists"
+	case KindPrecondition:
+		return "precondition"
+	case KindExhausted:
+		return "exhausted"
+	case KindUnimplemented:
+		return "unimplemented"
+	default:
+		return "unknown"
+	}
+}
+
+// Error is a refusal. Its text goes to the caller as it stands, so it names ids and fields and nothing from inside.
+type Error struct {
+	Kind  Kind
+	Field string // path of the offending field as in rack.components[3].info.id; empty when no single field is
+	Text  string
+	Cause error // never part of the text; for logs and errors.Is
+}
+
+func (e *Error) Error() string {
+	if e.Field != "" {
+		return e.Field + ": " + e.Text
+	}
+	return e.Text
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Because returns a copy of the refusal that unwraps to its cause.
+func (e *Error) Because(cause error) *Error {
+	c := *e
+	c.Cause = cause
+	return &c
+}
+
+// Invalid refuses a malformed request; field is the path of what is wrong in it, or "".
+func Invalid(field, format string, args ...any) *Error {
+	return &Error{Kind: KindInvalid, Field: field, Text: fmt.Sprintf(format, args...)}
+}
+
+// NotFound says that something named does not exist; the text must name it.
+func NotFound(format string, args ...any) *Error { return refuse(KindNotFound, format, args) }
+
+// Exists says that something to be made exists already; the text names the key and its holder.
+func Exists(format string, args ...any) *Error { return refuse(KindExists, format, args) }
+
+// Precondition says that the present state does not allow the request.
+func Precondition(format string, args ...any) *Error { return refuse(KindPrecondition, format, args) }
+
+// Exhausted says that a limit is reached.
+func Exhausted(format string, args ...any) *Error { return refuse(KindExhausted, format, args) }
+
+// Unimplemented says that nothing here can do what is asked.
+func Unimplemented(format string, args ...any) *Error { return refuse(KindUnimplemented, format, args) }
+
+// KindOf finds the kind of an error, through whatever wraps it.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return KindUnknown
+}
+
+func refuse(k Kind, format string, args []any) *Error {
+	return &Error{Kind: k, Text: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,247 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"rackflow.dev/flow/store"
+	"rackflow.dev/flow/store/db"
+)
+
+const (
+	// hubPoll is how often the event table is looked at when no wake-up arrives: one may be lost with a connection.
+	hubPoll = time.Second
+	// hubSettle is how soon it is looked at again while an open transaction may still bring an earlier event.
+	hubSettle = 5 * time.Millisecond
+	// hubPause is the least time between two looks, and between two notifications: many commits share one.
+	hubPause = 10 * time.Millisecond
+	// watchPage is how many events a watcher reads at a time.
+	watchPage = 500
+)
+
+// Hub tells watchers how far the event table can be read without missing anything, and wakes them when it grows.
+//
+// Event ids are taken before commit, so a later one can become visible first. The hub reads the newest id handed out, M,
+// and after it which transactions are open. An event up to M that is not visible then belongs to one of those: ids are
+// taken by transactions that have their transaction id already (next_event_id in the schema). Once all of them have
+// ended, every event up to M that will ever exist is visible, and M becomes the horizon: watchers read up to it.
+type Hub struct {
+	store *store.Store
+	log   *slog.Logger
+
+	wake   chan struct{} // capacity 1: there may be something new
+	notify chan struct{} // capacity 1: other nodes must hear of it
+
+	mu       sync.Mutex
+	horizon  int64
+	moved    chan struct{} // closed and replaced when the horizon moves
+	watchers int
+	marks    []mark // readings that wait for transactions to end, oldest first
+}
+
+// mark is a reading of the newest event id, settled when no transaction older than next is open.
+type mark struct{ id, next int64 }
+
+// NewHub makes a hub; it does nothing until Run.
+func NewHub(st *store.Store, log *slog.Logger) *Hub {
+	return &Hub{
+		store: st, log: log,
+		wake: make(chan struct{}, 1), notify: make(chan struct{}, 1), moved: make(chan struct{}),
+	}
+}
+
+// Poke says that this process has committed events.
+func (h *Hub) Poke() {
+	h.Wake()
+	poke(h.notify)
+}
+
+// Wake says that some process has committed events.
+func (h *Hub) Wake() { poke(h.wake) }
+
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default: // one is due already
+	}
+}
+
+// Run follows the event table until ctx ends.
+func (h *Hub) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { h.notifyPeers(ctx) })
+	defer group.Wait()
+	again := hubPoll
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wake:
+		case <-time.After(again):
+		}
+		again = hubPoll
+		if h.idle() {
+			continue
+		}
+		settled, err := h.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			h.log.Warn("event table cannot be read", "err", err)
+		}
+		if err == nil && !settled {
+			again = hubSettle
+		}
+		pause(ctx, hubPause)
+	}
+}
+
+// notifyPeers passes pokes on to the other nodes, many commits in one notification. It is not part of the committing
+// transaction: PostgreSQL lets only one notifying transaction commit at a time.
+func (h *Hub) notifyPeers(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.notify:
+		}
+		// A lost notification costs the other nodes' watchers one hubPoll.
+		_ = db.New(h.store.Engine).EventNotify(ctx)
+		pause(ctx, 5*hubPause)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (h *Hub) idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.watchers == 0
+}
+
+// look reads the newest id and the open transactions, and moves the horizon as far as is safe. It reports whether
+// everything handed out is settled.
+func (h *Hub) look(ctx context.Context) (bool, error) {
+	q := db.New(h.store.API)
+	id, err := q.EventHorizon(ctx)
+	if err != nil {
+		return false, err
+	}
+	// After the id, in a statement of its own: its snapshot must be the later one.
+	open, err := q.EventSnapshot(ctx)
+	if err != nil {
+		return false, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.marks); n == 0 || h.marks[n-1].id < id {
+		h.marks = append(h.marks, mark{id: id, next: open.Next})
+	}
+	settled := h.horizon
+	for len(h.marks) > 0 && h.marks[0].next <= open.OldestOpen {
+		settled = h.marks[0].id
+		h.marks = h.marks[1:]
+	}
+	if settled > h.horizon {
+		h.horizon = settled
+		close(h.moved)
+		h.moved = make(chan struct{})
+	}
+	return len(h.marks) == 0, nil
+}
+
+// position gives the horizon and a channel that is closed when it moves.
+func (h *Hub) position() (int64, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.horizon, h.moved
+}
+
+// WatchFilter says whose events are wanted: those of the tasks and of the racks; both empty is all.
+type WatchFilter struct {
+	Tasks []uuid.UUID
+	Racks []uuid.UUID
+	// After is the id of the last event already seen; nil: only what happens from now on.
+	After *int64
+}
+
+// Follow calls emit for every event of the filter in ascending order of ids, without gaps, until ctx ends or emit fails.
+func (h *Hub) Follow(ctx context.Context, f WatchFilter, emit func(db.Event) error) error {
+	h.mu.Lock()
+	h.watchers++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.watchers--
+		h.mu.Unlock()
+	}()
+	var cursor int64
+	if f.After != nil {
+		cursor = *f.After
+	} else {
+		var err error
+		if cursor, err = db.New(h.store.API).EventHorizon(ctx); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	h.Wake()
+	for {
+		horizon, moved := h.position()
+		for cursor < horizon {
+			events, err := h.read(ctx, f, cursor, horizon)
+			if err != nil {
+				return fmt.Errorf("watch: %w", err)
+			}
+			for _, e := range events {
+				if err := emit(e); err != nil {
+					return err
+				}
+				cursor = e.ID
+			}
+			if len(events) < watchPage {
+				cursor = horizon
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-moved:
+		}
+	}
+}
+
+// read returns the first page of a filter's events in (after, upTo].
+func (h *Hub) read(ctx context.Context, f WatchFilter, after, upTo int64) ([]db.Event, error) {
+	q := db.New(h.store.API)
+	if len(f.Tasks) == 0 && len(f.Racks) == 0 {
+		return q.EventList(ctx, db.EventListParams{AfterID: after, UpToID: upTo, Max: watchPage})
+	}
+	var events []db.Event
+	if len(f.Tasks) > 0 {
+		rows, err := q.EventListByTasks(ctx, db.EventListByTasksParams{TaskIds: f.Tasks, AfterID: after, UpToID: upTo, Max: watchPage})
+		if err != nil {
+			return nil, err
+		}
+		events = rows
+	}
+	if len(f.Racks) > 0 {
+		rows, err := q.EventListByRacks(ctx, db.EventListByRacksParams{RackIds: f.Racks, AfterID: after, UpToID: upTo, Max: watchPage})
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, rows...)
+		slices.SortFunc(events, func(a, b db.Event) int { return int(a.ID - b.ID) })
+		events = slices.CompactFunc(events, func(a, b db.Event) bool { return a.ID == b.ID })
+		events = events[:min(len(events), watchPage)]
+	}
+	return events, nil
+}
