@@ -28,9 +28,9 @@ const (
 // Hub tells watchers how far the event table can be read without missing anything, and wakes them when it grows.
 //
 // Event ids are taken before commit, so a later one can become visible first. The hub reads the newest id handed out, M,
-// and after it which transactions are open. An event up to M that is not visible then belongs to one of those: ids are
-// taken by transactions that have their transaction id already (next_event_id in the schema). Once all of them have
-// ended, every event up to M that will ever exist is visible, and M becomes the horizon: watchers read up to it.
+// and after it takes a transaction id, X. An event up to M belongs to a transaction older than X: ids are taken by
+// transactions that have their transaction id already (next_event_id in the schema). Once no transaction older than X is
+// open, every event up to M that will ever exist is visible, and M becomes the horizon: watchers read up to it.
 type Hub struct {
 	store *store.Store
 	log   *slog.Logger
@@ -38,15 +38,16 @@ type Hub struct {
 	wake   chan struct{} // capacity 1: there may be something new
 	notify chan struct{} // capacity 1: other nodes must hear of it
 
+	marks []mark // of Run alone: readings that wait for transactions to end, oldest first
+
 	mu       sync.Mutex
-	horizon  int64
+	horizon  int64         // written by Run alone
 	moved    chan struct{} // closed and replaced when the horizon moves
 	watchers int
-	marks    []mark // readings that wait for transactions to end, oldest first
 }
 
-// mark is a reading of the newest event id, settled when no transaction older than next is open.
-type mark struct{ id, next int64 }
+// mark is a reading of the newest event id, settled when no transaction older than xid is open.
+type mark struct{ id, xid int64 }
 
 // NewHub makes a hub; it does nothing until Run.
 func NewHub(st *store.Store, log *slog.Logger) *Hub {
@@ -129,28 +130,39 @@ func (h *Hub) idle() bool {
 }
 
 // look reads the newest id and the open transactions, and moves the horizon as far as is safe. It reports whether
-// everything handed out is settled.
+// everything handed out is settled. Each reading is a statement of its own: the order is what counts.
 func (h *Hub) look(ctx context.Context) (bool, error) {
 	q := db.New(h.store.API)
 	id, err := q.EventHorizon(ctx)
 	if err != nil {
 		return false, err
 	}
-	// After the id, in a statement of its own: its snapshot must be the later one.
-	open, err := q.EventSnapshot(ctx)
+	// marks is this goroutine's alone.
+	newest := h.horizon
+	if n := len(h.marks); n > 0 {
+		newest = h.marks[n-1].id
+	}
+	if id > newest {
+		xid, err := q.EventMark(ctx)
+		if err != nil {
+			return false, err
+		}
+		h.marks = append(h.marks, mark{id: id, xid: xid})
+	}
+	if len(h.marks) == 0 {
+		return true, nil
+	}
+	oldest, err := q.EventOldestOpen(ctx)
 	if err != nil {
 		return false, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if n := len(h.marks); n == 0 || h.marks[n-1].id < id {
-		h.marks = append(h.marks, mark{id: id, next: open.Next})
-	}
 	settled := h.horizon
-	for len(h.marks) > 0 && h.marks[0].next <= open.OldestOpen {
+	for len(h.marks) > 0 && h.marks[0].xid <= oldest {
 		settled = h.marks[0].id
 		h.marks = h.marks[1:]
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if settled > h.horizon {
 		h.horizon = settled
 		close(h.moved)

@@ -28,7 +28,7 @@ WHERE id = ANY (@ids::uuid[])
 -- of a host BMC.
 SELECT component.id, component.type, component.name, component.rack_id, component.slot_id, component.tray_idx,
     component.host_id, component.external_id,
-    (SELECT min(bmc.mac) FROM bmc WHERE bmc.component_id = component.id AND bmc.type = 'HOST')::macaddr AS mac
+    (SELECT bmc.mac FROM bmc WHERE bmc.component_id = component.id AND bmc.type = 'HOST' ORDER BY bmc.mac LIMIT 1) AS mac
 FROM component
 WHERE component.deleted_at IS NULL
     AND (component.rack_id = ANY (@rack_ids::uuid[]) OR component.id = ANY (@ids::uuid[]));

@@ -16,7 +16,11 @@ SELECT * FROM event WHERE task_id = ANY (@task_ids::uuid[]) AND id > @after_id A
 -- Wakes the watchers of every node.
 SELECT pg_notify('flow_event', '');
 
--- name: EventSnapshot :one
--- The oldest transaction that is still open and the first one that has not begun.
-SELECT pg_snapshot_xmin(s)::text::bigint AS oldest_open, pg_snapshot_xmax(s)::text::bigint AS next
-FROM pg_current_snapshot() AS s;
+-- name: EventMark :one
+-- A transaction id later than that of every transaction that has taken an event id so far. A snapshot's own upper end
+-- would not do: it is one past the last transaction that has completed, and there may be open ones above it.
+SELECT pg_current_xact_id()::text::bigint AS mark;
+
+-- name: EventOldestOpen :one
+-- The oldest transaction that is still open, or the next one.
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest;

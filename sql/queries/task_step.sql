@@ -47,12 +47,12 @@ WITH s AS (
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
         failed, error)
-    SELECT 'step_finished', id, rack_id, state, message, @stage_number::integer, @stages::integer,
+    SELECT 'step_finished'::event_kind, id, rack_id, state, message, @stage_number::integer, @stages::integer,
         @component_type::text, @action_name::text, @total::integer, @completed, @failed,
         coalesce(sqlc.narg('error')::text, '')
     FROM t
     UNION ALL
-    SELECT 'stage_finished', id, rack_id, state, message, @stage_number, @stages, '', '', 0, 0, 0,
+    SELECT 'stage_finished'::event_kind, id, rack_id, state, message, @stage_number, @stages, '', '', 0, 0, 0,
         coalesce(stage_error, '')
     FROM t WHERE open_steps = 0
 )

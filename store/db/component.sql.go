@@ -177,7 +177,7 @@ func (q *Queries) ComponentListTaken(ctx context.Context, arg ComponentListTaken
 const componentTargets = `-- name: ComponentTargets :many
 SELECT component.id, component.type, component.name, component.rack_id, component.slot_id, component.tray_idx,
     component.host_id, component.external_id,
-    (SELECT min(bmc.mac) FROM bmc WHERE bmc.component_id = component.id AND bmc.type = 'HOST')::macaddr AS mac
+    (SELECT bmc.mac FROM bmc WHERE bmc.component_id = component.id AND bmc.type = 'HOST' ORDER BY bmc.mac LIMIT 1) AS mac
 FROM component
 WHERE component.deleted_at IS NULL
     AND (component.rack_id = ANY ($1::uuid[]) OR component.id = ANY ($2::uuid[]))

@@ -174,6 +174,19 @@ func (q *Queries) EventListByTasks(ctx context.Context, arg EventListByTasksPara
 	return items, nil
 }
 
+const eventMark = `-- name: EventMark :one
+SELECT pg_current_xact_id()::text::bigint AS mark
+`
+
+// A transaction id later than that of every transaction that has taken an event id so far. A snapshot's own upper end
+// would not do: it is one past the last transaction that has completed, and there may be open ones above it.
+func (q *Queries) EventMark(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, eventMark)
+	var mark int64
+	err := row.Scan(&mark)
+	return mark, err
+}
+
 const eventNotify = `-- name: EventNotify :exec
 SELECT pg_notify('flow_event', '')
 `
@@ -184,20 +197,14 @@ func (q *Queries) EventNotify(ctx context.Context) error {
 	return err
 }
 
-const eventSnapshot = `-- name: EventSnapshot :one
-SELECT pg_snapshot_xmin(s)::text::bigint AS oldest_open, pg_snapshot_xmax(s)::text::bigint AS next
-FROM pg_current_snapshot() AS s
+const eventOldestOpen = `-- name: EventOldestOpen :one
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest
 `
 
-type EventSnapshotRow struct {
-	OldestOpen int64
-	Next       int64
-}
-
-// The oldest transaction that is still open and the first one that has not begun.
-func (q *Queries) EventSnapshot(ctx context.Context) (EventSnapshotRow, error) {
-	row := q.db.QueryRow(ctx, eventSnapshot)
-	var i EventSnapshotRow
-	err := row.Scan(&i.OldestOpen, &i.Next)
-	return i, err
+// The oldest transaction that is still open, or the next one.
+func (q *Queries) EventOldestOpen(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, eventOldestOpen)
+	var oldest int64
+	err := row.Scan(&oldest)
+	return oldest, err
 }

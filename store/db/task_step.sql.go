@@ -166,12 +166,12 @@ WITH s AS (
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
         failed, error)
-    SELECT 'step_finished', id, rack_id, state, message, $14::integer, $15::integer,
+    SELECT 'step_finished'::event_kind, id, rack_id, state, message, $14::integer, $15::integer,
         $16::text, $17::text, $18::integer, $4, $5,
         coalesce($7::text, '')
     FROM t
     UNION ALL
-    SELECT 'stage_finished', id, rack_id, state, message, $14, $15, '', '', 0, 0, 0,
+    SELECT 'stage_finished'::event_kind, id, rack_id, state, message, $14, $15, '', '', 0, 0, 0,
         coalesce(stage_error, '')
     FROM t WHERE open_steps = 0
 )
