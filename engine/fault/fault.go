@@ -71,6 +71,13 @@ func (e *Error) Because(cause error) *Error {
 	return &c
 }
 
+// On returns a copy of the refusal that names a field.
+func (e *Error) On(field string) *Error {
+	c := *e
+	c.Field = field
+	return &c
+}
+
 // Invalid refuses a malformed request; field is the path of what is wrong in it, or "".
 func Invalid(field, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Field: field, Text: fmt.Sprintf(format, args...)}

@@ -18,6 +18,7 @@ func TestErrors(t *testing.T) {
 		"a refused request may name no field":  {Invalid("", "nothing to do"), KindInvalid, "nothing to do"},
 		"a kind is found through wrapping":     {fmt.Errorf("task 7: %w", NotFound("rack 8 not found")), KindNotFound, "task 7: rack 8 not found"},
 		"a cause is not part of the text":      {Exists("id taken").Because(io.EOF), KindExists, "id taken"},
+		"any refusal may name a field":         {Exists("id taken").On("rack.info.id"), KindExists, "rack.info.id: id taken"},
 		"precondition":                         {Precondition("rack is busy"), KindPrecondition, "rack is busy"},
 		"exhausted":                            {Exhausted("queue is full"), KindExhausted, "queue is full"},
 		"unimplemented":                        {Unimplemented("no such act"), KindUnimplemented, "no such act"},

@@ -5,14 +5,14 @@
 // will start it; what happens then is package exec's. Nothing here touches hardware. When the database is away every
 // call fails and changes nothing.
 //
-//	          +---------+  Promote   +---------+   Start   +---------+  Finish   +-----------+
-//	  ------> | waiting | ---------> | pending | --------> | running | --------> | completed |
-//	  queued  +---------+ <--------- +---------+           +---------+           +-----------+
-//	               |         Defer      |    |               |    |
-//	               | Expire,    Expire, |    | Fail     Fail |    | Cancel
-//	               | Cancel     Cancel  |    |               |    |
-//	               v                    |    v               v    |
-//	          +------------+            |   +--------+------------+
-//	          | terminated | <----------+   | failed | <----------
-//	          +------------+ <----------------------------------- (Cancel)
+//	        +---------+  Promote   +---------+   Start   +---------+  Finish   +-----------+
+//	------> | waiting | ---------> | pending | --------> | running | --------> | completed |
+//	queued  +---------+ <--------- +---------+           +---------+           +-----------+
+//	             |         Defer      |    |               |    |
+//	             | Expire,    Expire, |    | Fail     Fail |    | Cancel
+//	             | Cancel     Cancel  |    |               |    |
+//	             v                    |    v               v    |
+//	        +------------+            |   +--------+------------+
+//	        | terminated | <----------+   | failed | <----------
+//	        +------------+ <----------------------------------- (Cancel)
 package task

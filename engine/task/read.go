@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -181,4 +183,48 @@ func (s *Service) RackByAnyID(ctx context.Context, id string) (uuid.UUID, error)
 		}
 	}
 	return uuid.Nil, fault.NotFound("rack %s not found", id)
+}
+
+// ComponentByAnyID finds the component a client's filter means: by external id or BMC MAC first, then by Flow's own id.
+func (s *Service) ComponentByAnyID(ctx context.Context, id string) (uuid.UUID, error) {
+	rows, err := db.New(s.Store.API).ComponentListByAnyID(ctx, db.ComponentListByAnyIDParams{
+		ExternalID: &id, Mac: macOf(id), ID: idOf(id),
+	})
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("component %s: %w", id, err)
+	}
+	var own, other []uuid.UUID
+	for _, r := range rows {
+		if r.ByID {
+			own = append(own, r.ID)
+		} else if !slices.Contains(other, r.ID) {
+			other = append(other, r.ID)
+		}
+	}
+	switch {
+	case len(other) > 1:
+		return uuid.Nil, fault.Precondition("component %s is ambiguous: it names %d components", id, len(other))
+	case len(other) == 1:
+		return other[0], nil
+	case len(own) == 1:
+		return own[0], nil
+	default:
+		return uuid.Nil, fault.NotFound("component %s not found", id)
+	}
+}
+
+func macOf(text string) net.HardwareAddr {
+	mac, err := net.ParseMAC(text)
+	if err != nil || len(mac) != 6 {
+		return nil
+	}
+	return mac
+}
+
+func idOf(text string) uuid.UUID {
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return uuid.Nil
+	}
+	return id
 }

@@ -40,3 +40,13 @@ FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state
     FROM task JOIN task_plan ON task_plan.task_id = task.id
     WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.state IN ('waiting', 'pending', 'running')) AS named
 GROUP BY component_id, state;
+
+-- name: ComponentListByAnyID :many
+-- Components that a client may mean by one text: live ones by external id or BMC MAC, any by Flow's own id.
+SELECT component.id, false AS by_id FROM component
+WHERE component.external_id = @external_id AND component.deleted_at IS NULL
+UNION ALL
+SELECT component.id, false FROM component JOIN bmc ON bmc.component_id = component.id
+WHERE bmc.mac = @mac::macaddr AND component.deleted_at IS NULL
+UNION ALL
+SELECT component.id, true FROM component WHERE component.id = @id;

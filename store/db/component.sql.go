@@ -63,6 +63,48 @@ func (q *Queries) ComponentInsertMany(ctx context.Context, arg ComponentInsertMa
 	return err
 }
 
+const componentListByAnyID = `-- name: ComponentListByAnyID :many
+SELECT component.id, false AS by_id FROM component
+WHERE component.external_id = $1 AND component.deleted_at IS NULL
+UNION ALL
+SELECT component.id, false FROM component JOIN bmc ON bmc.component_id = component.id
+WHERE bmc.mac = $2::macaddr AND component.deleted_at IS NULL
+UNION ALL
+SELECT component.id, true FROM component WHERE component.id = $3
+`
+
+type ComponentListByAnyIDParams struct {
+	ExternalID *string
+	Mac        net.HardwareAddr
+	ID         uuid.UUID
+}
+
+type ComponentListByAnyIDRow struct {
+	ID   uuid.UUID
+	ByID bool
+}
+
+// Components that a client may mean by one text: live ones by external id or BMC MAC, any by Flow's own id.
+func (q *Queries) ComponentListByAnyID(ctx context.Context, arg ComponentListByAnyIDParams) ([]ComponentListByAnyIDRow, error) {
+	rows, err := q.db.Query(ctx, componentListByAnyID, arg.ExternalID, arg.Mac, arg.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentListByAnyIDRow
+	for rows.Next() {
+		var i ComponentListByAnyIDRow
+		if err := rows.Scan(&i.ID, &i.ByID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const componentListByRacks = `-- name: ComponentListByRacks :many
 SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE rack_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY rack_id, name, id
 `

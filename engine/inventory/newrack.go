@@ -1,0 +1,189 @@
+package inventory
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/hardware"
+)
+
+// maxPlate is the limit of names, manufacturers, serial numbers, models and external ids, in characters: all but the
+// model are keys of indexes, which hold no long ones.
+const maxPlate = 255
+
+// Plate is what stands on the type plate of a rack or a component, and what people call it.
+type Plate struct {
+	Name         string
+	Manufacturer string
+	Serial       string
+	Model        string
+	Description  string
+}
+
+// NewRack is a rack to record. Every id is the caller's choice.
+type NewRack struct {
+	ID         uuid.UUID
+	Plate      Plate
+	Region     string
+	Datacenter string
+	Room       string
+	Position   string
+	ExternalID string
+	DomainID   uuid.UUID       // nil: in no domain
+	Health     json.RawMessage // as the API reads it back; opaque here
+	Components []NewComponent
+}
+
+// NewComponent is a component to record in a rack.
+type NewComponent struct {
+	ID              uuid.UUID
+	Type            hardware.ComponentType
+	Plate           Plate
+	FirmwareVersion string
+	Slot            int32 // like Tray and Host, -1 when not known
+	Tray            int32
+	Host            int32
+	ExternalID      string
+	Health          json.RawMessage
+	BMCs            []NewBMC
+}
+
+// NewBMC is a controller to record.
+type NewBMC struct {
+	Type string // BMCHost or BMCDPU
+	MAC  net.HardwareAddr
+	IP   netip.Addr // the zero Addr when not known
+}
+
+// The types of a BMC.
+const (
+	BMCHost = "HOST"
+	BMCDPU  = "DPU"
+)
+
+// normalize gives every text the form in which it is kept.
+func (r *NewRack) normalize() {
+	r.Plate.trim()
+	r.Plate.Description = RackDescription(r.Plate.Description)
+	r.ExternalID = strings.TrimSpace(r.ExternalID)
+	r.Components = slices.Clone(r.Components)
+	for i := range r.Components {
+		c := &r.Components[i]
+		c.Plate.trim()
+		c.Plate.Description = ComponentDescription(c.Plate.Description)
+		c.ExternalID = strings.TrimSpace(c.ExternalID)
+	}
+}
+
+func (p *Plate) trim() {
+	for _, s := range []*string{&p.Name, &p.Manufacturer, &p.Serial, &p.Model} {
+		*s = strings.TrimSpace(*s)
+	}
+}
+
+// check refuses what is wrong with the rack by itself, whatever is recorded already.
+func (r *NewRack) check() error {
+	if r.Plate.Name == "" {
+		return fault.Invalid("rack.info.name", "is required")
+	}
+	if err := r.Plate.check("rack.info"); err != nil {
+		return err
+	}
+	if err := checkLength("rack.external_id", r.ExternalID); err != nil {
+		return err
+	}
+	for i, c := range r.Components {
+		if err := c.check(componentPath(i)); err != nil {
+			return err
+		}
+	}
+	return r.checkTwins()
+}
+
+func (c *NewComponent) check(path string) error {
+	if err := c.Plate.check(path + ".info"); err != nil {
+		return err
+	}
+	if err := checkLength(path+".component_id", c.ExternalID); err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		field string
+		value int32
+	}{{"slot_id", c.Slot}, {"tray_idx", c.Tray}, {"host_id", c.Host}} {
+		if p.value < -1 {
+			return fault.Invalid(path+".position."+p.field, "%d is below -1", p.value)
+		}
+	}
+	return nil
+}
+
+// checkTwins refuses keys that occur twice in the request.
+func (r *NewRack) checkTwins() error {
+	seen := map[any]string{}
+	once := func(key any, path, field string) error {
+		first, twice := seen[key]
+		if !twice {
+			seen[key] = path
+			return nil
+		}
+		return fault.Invalid(path+"."+field, "is the same as in %s", first)
+	}
+	type plate [2]string
+	type external [2]string
+	for i, c := range r.Components {
+		path := componentPath(i)
+		if err := once(c.ID, path, "info.id"); err != nil {
+			return err
+		}
+		if c.Plate.serialized() {
+			if err := once(plate{c.Plate.Manufacturer, c.Plate.Serial}, path, "info.serial_number"); err != nil {
+				return err
+			}
+		}
+		if c.ExternalID != "" {
+			if err := once(external{string(c.Type), c.ExternalID}, path, "component_id"); err != nil {
+				return err
+			}
+		}
+		for j, b := range c.BMCs {
+			if err := once([6]byte(b.MAC), bmcPath(i, j), "mac_address"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// serialized reports whether the plate has a serial number that must be unique.
+func (p *Plate) serialized() bool { return p.Manufacturer != "" && p.Serial != "" }
+
+func (p *Plate) check(path string) error {
+	for _, f := range []struct{ field, value string }{
+		{"name", p.Name}, {"manufacturer", p.Manufacturer}, {"serial_number", p.Serial}, {"model", p.Model},
+	} {
+		if err := checkLength(path+"."+f.field, f.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLength(field, value string) error {
+	if n := utf8.RuneCountInString(value); n > maxPlate {
+		return fault.Invalid(field, "has %d characters, at most %d are allowed", n, maxPlate)
+	}
+	return nil
+}
+
+func componentPath(i int) string { return fmt.Sprintf("rack.components[%d]", i) }
+
+func bmcPath(i, j int) string { return fmt.Sprintf("rack.components[%d].bmcs[%d]", i, j) }

@@ -1,0 +1,235 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/hardware"
+	"rackflow.dev/flow/store"
+	"rackflow.dev/flow/store/db"
+)
+
+// Rack is a live rack with what is derived for readers.
+type Rack struct {
+	db.Rack
+	Domain     *db.NvlDomain // nil: in no domain
+	Phase      Phase         // the strictest of its compute trays, NVSwitches and power shelves
+	Tasks      TaskCounts
+	Components []Component // by name, then id; only when asked for
+}
+
+// Component is a live component with what is derived for readers.
+type Component struct {
+	db.Component
+	BMCs  []db.Bmc // host before DPU, then by MAC
+	Tasks TaskCounts
+}
+
+// TaskCounts is how many unfinished tasks concern a rack or a component.
+type TaskCounts struct{ Waiting, Pending, Running int32 }
+
+func (t *TaskCounts) add(state db.TaskState, n int32) {
+	switch state {
+	case db.TaskStateWaiting:
+		t.Waiting += n
+	case db.TaskStatePending:
+		t.Pending += n
+	case db.TaskStateRunning:
+		t.Running += n
+	}
+}
+
+// GetRack finds a rack by its external id, else by its Flow id.
+func GetRack(ctx context.Context, pool *pgxpool.Pool, id string, components bool) (Rack, error) {
+	id = strings.TrimSpace(id)
+	if id == "" {
+		return Rack{}, fault.Invalid("id", "rack identifier is required")
+	}
+	return getRack(ctx, pool, components, func(q *db.Queries) (db.Rack, error) {
+		row, err := q.RackGetByExternalID(ctx, db.RackGetByExternalIDParams{ExternalID: &id})
+		if own, bad := uuid.Parse(id); bad == nil && errors.Is(err, store.ErrNotFound) {
+			row, err = q.RackGetByID(ctx, db.RackGetByIDParams{ID: own})
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return row, fault.NotFound("rack %s not found", quote(id)).Because(err)
+		}
+		return row, err
+	})
+}
+
+// GetRackBySerial finds a rack by manufacturer and serial number; without a manufacturer the serial number must be
+// unique.
+func GetRackBySerial(ctx context.Context, pool *pgxpool.Pool, manufacturer, serial string, components bool) (Rack, error) {
+	manufacturer, serial = strings.TrimSpace(manufacturer), strings.TrimSpace(serial)
+	if serial == "" {
+		return Rack{}, fault.Invalid("serial_info.serial_number", "serial number is not specified")
+	}
+	return getRack(ctx, pool, components, func(q *db.Queries) (db.Rack, error) {
+		params := db.RackListBySerialParams{Serial: &serial, Manufacturer: known(manufacturer)}
+		rows, err := q.RackListBySerial(ctx, params)
+		switch {
+		case err != nil:
+			return db.Rack{}, err
+		case len(rows) == 0 && manufacturer == "":
+			return db.Rack{}, fault.NotFound("rack with serial number %s not found", quote(serial))
+		case len(rows) == 0:
+			return db.Rack{}, fault.NotFound("rack with serial number %s of manufacturer %s not found", quote(serial),
+				quote(manufacturer))
+		case len(rows) > 1:
+			return db.Rack{}, fault.Precondition("serial number %s is ambiguous: %d racks have it; name the manufacturer",
+				quote(serial), len(rows))
+		}
+		return rows[0], nil
+	})
+}
+
+func getRack(ctx context.Context, pool *pgxpool.Pool, components bool, find func(*db.Queries) (db.Rack, error)) (Rack, error) {
+	var racks []Rack
+	err := snapshot(ctx, pool, func(q *db.Queries) error {
+		row, err := find(q)
+		if err != nil {
+			return err
+		}
+		racks, err = complete(ctx, q, []db.Rack{row}, components)
+		return err
+	})
+	if err != nil {
+		return Rack{}, err
+	}
+	return racks[0], nil
+}
+
+// snapshot runs reads that must agree with each other.
+func snapshot(ctx context.Context, pool *pgxpool.Pool, fn func(*db.Queries) error) error {
+	opts := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, pool, opts, func(tx pgx.Tx) error { return fn(db.New(tx)) })
+}
+
+// complete adds to racks what is derived, by a fixed number of statements.
+func complete(ctx context.Context, q *db.Queries, rows []db.Rack, components bool) ([]Rack, error) {
+	racks := make([]Rack, len(rows))
+	if len(rows) == 0 {
+		return racks, nil
+	}
+	ids := make([]uuid.UUID, len(rows))
+	at := make(map[uuid.UUID]*Rack, len(rows))
+	for i, row := range rows {
+		racks[i].Rack = row
+		ids[i] = row.ID
+		at[row.ID] = &racks[i]
+	}
+	add := addPhases
+	if components {
+		add = addComponents // which tell the phases as well
+	}
+	for _, add := range []addFunc{addDomains, addTaskCounts, add} {
+		if err := add(ctx, q, ids, at); err != nil {
+			return nil, err
+		}
+	}
+	return racks, nil
+}
+
+// addFunc adds something to racks, which are given by their ids too.
+type addFunc = func(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[uuid.UUID]*Rack) error
+
+func addDomains(ctx context.Context, q *db.Queries, _ []uuid.UUID, at map[uuid.UUID]*Rack) error {
+	ids := []uuid.UUID{}
+	for _, r := range at {
+		if r.NvlDomainID != nil {
+			ids = append(ids, *r.NvlDomainID)
+		}
+	}
+	rows, err := q.DomainListByIDs(ctx, db.DomainListByIDsParams{Ids: ids})
+	if err != nil {
+		return err
+	}
+	domains := make(map[uuid.UUID]*db.NvlDomain, len(rows))
+	for i := range rows {
+		domains[rows[i].ID] = &rows[i]
+	}
+	for _, r := range at {
+		if r.NvlDomainID != nil {
+			r.Domain = domains[*r.NvlDomainID]
+		}
+	}
+	return nil
+}
+
+func addPhases(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[uuid.UUID]*Rack) error {
+	rows, err := q.RackPhases(ctx, db.RackPhasesParams{RackIds: ids})
+	if err != nil {
+		return err
+	}
+	parts := make(map[uuid.UUID]map[Phase]bool, len(at))
+	for _, row := range rows {
+		if parts[*row.RackID] == nil {
+			parts[*row.RackID] = map[Phase]bool{}
+		}
+		parts[*row.RackID][phaseOf(row.Phase)] = true
+	}
+	for id, r := range at {
+		r.Phase = strictest(parts[id])
+	}
+	return nil
+}
+
+func addTaskCounts(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[uuid.UUID]*Rack) error {
+	rows, err := q.RackTaskStats(ctx, db.RackTaskStatsParams{RackIds: ids})
+	for _, row := range rows {
+		at[row.RackID].Tasks.add(row.State, row.Tasks)
+	}
+	return err
+}
+
+func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[uuid.UUID]*Rack) error {
+	rows, err := q.ComponentListByRacks(ctx, db.ComponentListByRacksParams{RackIds: ids})
+	if err != nil {
+		return err
+	}
+	bmcs, err := q.BMCListByRacks(ctx, db.BMCListByRacksParams{RackIds: ids})
+	if err != nil {
+		return err
+	}
+	stats, err := q.ComponentTaskStats(ctx, db.ComponentTaskStatsParams{RackIds: ids})
+	if err != nil {
+		return err
+	}
+	all := make([]Component, len(rows))
+	own := make(map[uuid.UUID]*Component, len(rows))
+	for i, row := range rows {
+		all[i].Component = row
+		own[row.ID] = &all[i]
+	}
+	for _, b := range bmcs {
+		c := own[b.ComponentID]
+		c.BMCs = append(c.BMCs, b)
+	}
+	for _, row := range stats {
+		// A task may name a component that has been deleted or moved since.
+		if c, ok := own[row.ComponentID]; ok {
+			c.Tasks.add(row.State, row.Tasks)
+		}
+	}
+	for _, c := range all {
+		r := at[*c.RackID]
+		r.Components = append(r.Components, c)
+	}
+	for _, r := range at {
+		parts := map[Phase]bool{}
+		for _, c := range r.Components {
+			if slices.Contains(phased, hardware.ComponentType(c.Type)) {
+				parts[phaseOf(c.Phase)] = true
+			}
+		}
+		r.Phase = strictest(parts)
+	}
+	return nil
+}
