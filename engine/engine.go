@@ -30,6 +30,8 @@ type Config struct {
 	Speed   float64          // waits of rules pass that many times faster; default 1
 	NoWork  bool             // serve requests, run no tasks
 	Now     func() time.Time // default time.Now
+
+	InlineWait time.Duration // longest wait that a job sits through; default 10 s
 }
 
 // Engine is a running set of parts.
@@ -50,7 +52,7 @@ func New(cfg Config) (*Engine, error) {
 	executor, err := exec.New(exec.Config{
 		Store: cfg.Store, Managers: cfg.Managers, Watch: hub, Log: cfg.Log, Now: cfg.Now,
 		NodeID: cfg.NodeID, Host: cfg.Host, Version: cfg.Version,
-		Workers: cfg.Workers, Speed: cfg.Speed, NoWork: cfg.NoWork,
+		Workers: cfg.Workers, Speed: cfg.Speed, NoWork: cfg.NoWork, InlineWait: cfg.InlineWait,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)

@@ -163,6 +163,11 @@ func (d *drive) runStep(parent context.Context) error {
 		if d.at.batch == 0 && d.at.attempt == 0 && counts(a.Name) && !d.at.resumed {
 			d.at.completed, d.at.failed = 0, 0
 		}
+		select {
+		case <-d.x.draining:
+			return d.park(parent, d.x.now())
+		default:
+		}
 		err := d.act(ctx, a, batches[d.at.batch])
 		if parent.Err() != nil {
 			return ended(parent)
@@ -210,7 +215,7 @@ func (d *drive) wait(ctx context.Context, until time.Time) error {
 	if left <= 0 {
 		return nil
 	}
-	if left > maxInlineWait || d.x.now().Sub(d.began) > maxSegment {
+	if left > d.x.inline || d.x.now().Sub(d.began) > maxSegment {
 		return d.park(ctx, until)
 	}
 	timer := time.NewTimer(left)

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,8 @@ import (
 )
 
 const (
-	// maxInlineWait is the longest wait a job sits through; a longer one is stored and the job ends.
-	maxInlineWait = 10 * time.Second
+	// defaultInlineWait is the longest wait a job sits through; a longer one is stored and the job ends.
+	defaultInlineWait = 10 * time.Second
 	// maxSegment is how long a job goes on before it hands its step over at the next wait.
 	maxSegment = 5 * time.Minute
 	// jobTimeout ends a job whatever it does; its step goes on in another one.
@@ -46,6 +47,9 @@ type Config struct {
 	Workers  int     // steps driven at a time; 0: 2000. A driven step is a goroutine and holds no connection while it waits.
 	Speed    float64 // waits of rules pass that many times faster; 0: 1. Only for simulated hardware.
 	NoWork   bool    // insert jobs, never run them
+
+	// InlineWait is the longest wait a job sits through; 0: 10 s. Tests have it short, to see steps parked.
+	InlineWait time.Duration
 }
 
 // Executor runs the jobs of tasks on this node.
@@ -58,6 +62,7 @@ type Executor struct {
 	speed    float64
 	node     node
 	river    *river.Client[pgx.Tx]
+	inline   time.Duration
 	draining chan struct{} // closed when the node stops: steps are handed over at the next wait
 
 	mu     sync.Mutex
@@ -67,16 +72,14 @@ type Executor struct {
 // New makes an executor. Start runs it.
 func New(cfg Config) (*Executor, error) {
 	x := &Executor{
-		store: cfg.Store, managers: cfg.Managers, watch: cfg.Watch, log: cfg.Log, now: cfg.Now, speed: cfg.Speed,
+		store: cfg.Store, managers: cfg.Managers, watch: cfg.Watch, log: cfg.Log, now: cfg.Now, speed: cmp.Or(cfg.Speed, 1),
 		node:     node{incarnation: uuid.New(), id: cfg.NodeID, host: cfg.Host, version: cfg.Version},
+		inline:   cmp.Or(cfg.InlineWait, defaultInlineWait),
 		draining: make(chan struct{}),
 		drives:   map[*drive]context.CancelCauseFunc{},
 	}
 	if x.now == nil {
 		x.now = time.Now
-	}
-	if x.speed == 0 {
-		x.speed = 1
 	}
 	rc := &river.Config{
 		ID:                          x.node.incarnation.String(),
@@ -92,11 +95,8 @@ func New(cfg Config) (*Executor, error) {
 		if err := errors.Join(river.AddWorkerSafely(workers, &startWorker{x: x}), river.AddWorkerSafely(workers, &stepWorker{x: x})); err != nil {
 			return nil, fmt.Errorf("workers: %w", err)
 		}
-		n := cfg.Workers
-		if n == 0 {
-			n = 2000
-		}
-		rc.Workers, rc.Queues = workers, map[string]river.QueueConfig{queueOps: {MaxWorkers: n}}
+		rc.Workers = workers
+		rc.Queues = map[string]river.QueueConfig{queueOps: {MaxWorkers: cmp.Or(cfg.Workers, 2000)}}
 	}
 	var err error
 	if x.river, err = river.NewClient(riverpgxv5.New(cfg.Store.River), rc); err != nil {

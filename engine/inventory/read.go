@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -219,10 +220,12 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 		}
 	}
 	for _, c := range all {
+		slices.SortFunc(c.BMCs, compareBMCs)
 		r := at[*c.RackID]
 		r.Components = append(r.Components, c)
 	}
 	for _, r := range at {
+		slices.SortFunc(r.Components, compareComponents)
 		parts := map[Phase]bool{}
 		for _, c := range r.Components {
 			if slices.Contains(phased, hardware.ComponentType(c.Type)) {
@@ -232,4 +235,14 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 		r.Phase = strictest(parts)
 	}
 	return nil
+}
+
+// compareComponents is the order clients see: by name byte by byte, then by id.
+func compareComponents(a, b Component) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
+}
+
+// compareBMCs is the order clients see: host before DPU, then by MAC.
+func compareBMCs(a, b db.Bmc) int {
+	return cmp.Or(-strings.Compare(a.Type, b.Type), slices.Compare(a.Mac, b.Mac))
 }
