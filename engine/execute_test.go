@@ -134,13 +134,6 @@ func TestFaults(t *testing.T) {
 			op:   hardware.PowerOn, fault: sim.Fault{Kind: sim.Refuse, Call: hardware.CapPowerStatus, Type: hardware.PowerShelf, Text: "no rights"},
 			state: db.TaskStateFailed, message: "no rights",
 		},
-		"a step whose budget is spent fails by it": {
-			// 1 s of time for one attempt, and 2 min on top; the command hangs for longer.
-			rule: rule(`{"component_type": "PowerShelf", "stage": 1, "timeout": "1s", "retry": {"max_attempts": 1,
-				"initial_interval": "1s", "backoff_coefficient": 1}, "main_operation": {"name": "PowerControl", "timeout": "100h"}}`),
-			op: hardware.PowerOn, fault: sim.Fault{Kind: sim.Hang, Call: hardware.CapPowerControl},
-			state: db.TaskStateFailed, message: "timed out after", sent: 1,
-		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -245,6 +238,35 @@ func TestALongWaitParksTheStepAndARiverJobWakesIt(t *testing.T) {
 	}
 	if got := b.sent(r.components[hardware.PowerShelf][0], hardware.PowerOn); got != 1 {
 		t.Errorf("the command arrived %d times, want 1", got)
+	}
+}
+
+func TestASpentBudgetFailsStepOrTask(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ spend, message string }{
+		"the step's": {"UPDATE task_step SET deadline_at = now() WHERE task_id = $1 AND node IS NULL", "stage 1 failed: component type PowerShelf failed: step timed out after "},
+		"the task's": {"UPDATE task SET deadline_at = now() FROM task_step WHERE id = $1 AND task_id = id AND node IS NULL", "task timed out after "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(c *engine.Config) { c.InlineWait = time.Millisecond })
+			r := b.addRack("r", 0, 0, 1)
+			id := b.submit(hardware.PowerOn, r, b.addRule(rule(stage(1, "PowerShelf", `"main_operation": {"name": "Sleep", "parameters": {"duration": "100s"}}`))))
+			// As soon as the step is parked; the job that wakes it then finds the time spent.
+			for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+				tag, err := b.store.API.Exec(t.Context(), c.spend, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tag.RowsAffected() == 1 {
+					tick.Stop()
+					break
+				}
+			}
+			if view, _ := b.finished(id); view.State != db.TaskStateFailed || !strings.HasPrefix(view.Message, c.message) {
+				t.Errorf("%s: %s", view.State, view.Message)
+			}
+		})
 	}
 }
 

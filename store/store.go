@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 )
 
 // ErrNotFound is pgx's no-rows under our name.
@@ -22,6 +23,8 @@ type Config struct {
 	RiverConns  int32  // jobs: fetching, completing, listening; default 6
 	EngineConns int32  // transitions of tasks; default 10
 	APIConns    int32  // requests; default 8
+
+	Tracer pgx.QueryTracer // sees every statement of every pool; nil: nobody does
 }
 
 // Store is the database as three pools, so that a burst in one place can't starve the others.
@@ -54,10 +57,16 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pc.MaxConns = p.conns
 		pc.MinIdleConns = 1
 		pc.ConnConfig.ConnectTimeout = 5 * time.Second
+		pc.ConnConfig.Tracer = cfg.Tracer
 		pc.ConnConfig.RuntimeParams["application_name"] = p.name
 		pc.ConnConfig.RuntimeParams["plan_cache_mode"] = p.plans
 		// A standby that is still read-only is not the server we lost.
 		pc.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+		// Ids go over in binary; without a codec of their own they would be written and parsed as text.
+		pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+			pgxuuid.Register(conn.TypeMap())
+			return nil
+		}
 		*p.pool, err = pgxpool.NewWithConfig(ctx, pc)
 		if err != nil {
 			s.Close()
