@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -21,8 +22,10 @@ const (
 	hubSettle = 5 * time.Millisecond
 	// hubPause is the least time between two looks, and between two notifications: many commits share one.
 	hubPause = 10 * time.Millisecond
-	// watchPage is how many events a watcher reads at a time.
+	// watchPage is how many events a watcher that is behind reads at a time.
 	watchPage = 500
+	// hubMemory is how many of the newest events are kept for the watchers that are not behind: a burst of a busy server.
+	hubMemory = 4096
 )
 
 // Hub tells watchers how far the event table can be read without missing anything, and wakes them when it grows.
@@ -42,6 +45,8 @@ type Hub struct {
 
 	mu       sync.Mutex
 	horizon  int64         // written by Run alone
+	recent   []db.Event    // every event after forgot up to the horizon
+	forgot   int64         // id
 	moved    chan struct{} // closed and replaced when the horizon moves
 	watchers int
 }
@@ -161,14 +166,43 @@ func (h *Hub) look(ctx context.Context) (bool, error) {
 		settled = h.marks[0].id
 		h.marks = h.marks[1:]
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if settled > h.horizon {
-		h.horizon = settled
-		close(h.moved)
-		h.moved = make(chan struct{})
+		// One read for all watchers. More than is worth keeping is left for each to read on its own.
+		fresh, err := q.EventList(ctx, db.EventListParams{AfterID: h.horizon, UpToID: settled, Max: hubMemory})
+		if err != nil {
+			return false, err
+		}
+		h.advance(settled, fresh)
 	}
 	return len(h.marks) == 0, nil
+}
+
+func (h *Hub) advance(horizon int64, fresh []db.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(fresh) == hubMemory {
+		h.recent, h.forgot = nil, horizon
+	} else {
+		h.recent = append(h.recent, fresh...)
+		if extra := len(h.recent) - hubMemory; extra > 0 {
+			h.forgot = h.recent[extra-1].ID
+			h.recent = slices.Clone(h.recent[extra:])
+		}
+	}
+	h.horizon = horizon
+	close(h.moved)
+	h.moved = make(chan struct{})
+}
+
+// remembered returns the events after an id up to the horizon, if all of them are still in memory.
+func (h *Hub) remembered(after int64) ([]db.Event, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if after < h.forgot {
+		return nil, false
+	}
+	i := sort.Search(len(h.recent), func(i int) bool { return h.recent[i].ID > after })
+	return h.recent[i:len(h.recent):len(h.recent)], true
 }
 
 // position gives the horizon and a channel that is closed when it moves.
@@ -184,6 +218,18 @@ type WatchFilter struct {
 	Racks []uuid.UUID
 	// After is the id of the last event already seen; nil: only what happens from now on.
 	After *int64
+}
+
+// matcher is the filter as a function.
+func (f WatchFilter) matcher() func(db.Event) bool {
+	named := make(map[uuid.UUID]bool, len(f.Tasks)+len(f.Racks))
+	for _, id := range f.Tasks {
+		named[id] = true
+	}
+	for _, id := range f.Racks {
+		named[id] = true
+	}
+	return func(e db.Event) bool { return len(named) == 0 || named[e.TaskID] || named[e.RackID] }
 }
 
 // Follow calls emit for every event of the filter in ascending order of ids, without gaps, until ctx ends or emit fails.
@@ -206,8 +252,20 @@ func (h *Hub) Follow(ctx context.Context, f WatchFilter, emit func(db.Event) err
 		}
 	}
 	h.Wake()
+	wanted := f.matcher()
 	for {
 		horizon, moved := h.position()
+		if events, ok := h.remembered(cursor); ok {
+			for _, e := range events {
+				if wanted(e) {
+					if err := emit(e); err != nil {
+						return err
+					}
+				}
+				cursor = e.ID
+			}
+			cursor = max(cursor, horizon)
+		}
 		for cursor < horizon {
 			events, err := h.read(ctx, f, cursor, horizon)
 			if err != nil {
