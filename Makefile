@@ -24,7 +24,7 @@ build: ## Build bin/flow, with a PostgreSQL inside where one can be had
 
 test: ## Run every test against a real PostgreSQL, with the race detector
 	@.ci/postgres
-	$(GO) test -race -timeout 8m $(TESTFLAGS) ./...
+	$(GO) run ./store/storetest/shared $(GO) test -race -timeout 8m $(TESTFLAGS) ./...
 
 chaos: ## Run the long proofs whole: 200 kills, long outages
 	@.ci/postgres

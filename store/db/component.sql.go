@@ -106,14 +106,14 @@ func (q *Queries) ComponentListByAnyID(ctx context.Context, arg ComponentListByA
 }
 
 const componentListByRacks = `-- name: ComponentListByRacks :many
-SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE rack_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY rack_id, name, id
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE rack_id = ANY ($1::uuid[]) AND deleted_at IS NULL
 `
 
 type ComponentListByRacksParams struct {
 	RackIds []uuid.UUID
 }
 
-// Live components of racks in the order clients see them.
+// Live components of racks, in no order: as with BMCs, the reader sorts those of each rack.
 func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByRacksParams) ([]Component, error) {
 	rows, err := q.db.Query(ctx, componentListByRacks, arg.RackIds)
 	if err != nil {
