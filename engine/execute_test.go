@@ -223,8 +223,9 @@ func TestALongWaitParksTheStepAndARiverJobWakesIt(t *testing.T) {
 	b := newBench(t, func(c *engine.Config) { c.InlineWait = 10 * time.Millisecond })
 	r := b.addRack("r", 0, 0, 1)
 	b.script(sim.Fault{Kind: sim.Unavailable, Call: hardware.CapPowerStatus, Times: 1})
-	id := b.submit(hardware.PowerOn, r, b.addRule(rule(stage(1, "PowerShelf",
-		`"pre_operation": [{"name": "Sleep", "parameters": {"duration": "5s"}}], `+mainPower+", "+postVerify))))
+	// A budget of 20 min and more: a wake-up this soon waits for River's next look, up to 5 s, which is 500 s of the rule.
+	id := b.submit(hardware.PowerOn, r, b.addRule(rule(strings.Replace(stage(1, "PowerShelf",
+		`"pre_operation": [{"name": "Sleep", "parameters": {"duration": "5s"}}], `+mainPower+", "+postVerify), "20s", "20m", 1))))
 	view, _ := b.finished(id)
 	if view.State != db.TaskStateCompleted {
 		t.Fatalf("%s: %s", view.State, view.Message)

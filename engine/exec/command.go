@@ -44,12 +44,11 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 		}
 		d.at.attempt++
 		worst := d.send(ctx, controller, a, open)
+		if open = d.at.open(batch); len(open) == 0 {
+			return nil
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		open = d.at.open(batch)
-		if len(open) == 0 {
-			return nil
 		}
 		if worst == hardware.OutcomeRefused || d.at.attempt >= a.Retry.MaxAttempts {
 			d.at.failed = len(open)

@@ -120,7 +120,7 @@ func (d *drive) run(ctx context.Context, first func(context.Context) (bool, erro
 			err = ended
 			break
 		}
-		more, err = d.end(ctx, ended)
+		more, err = d.end(lasting(ctx), ended)
 	}
 	switch {
 	case err == nil, errors.Is(err, errParked):
@@ -158,6 +158,9 @@ func (d *drive) runStep(parent context.Context) error {
 	ctx, cancel := context.WithDeadlineCause(parent, limit, cause)
 	defer cancel()
 	for d.at.action < len(step.Actions) {
+		if parent.Err() != nil {
+			return ended(parent)
+		}
 		a := step.Actions[d.at.action]
 		batches := d.plan.Batches(step, a)
 		if d.at.batch == 0 && d.at.attempt == 0 && counts(a.Name) && !d.at.resumed {
@@ -169,16 +172,15 @@ func (d *drive) runStep(parent context.Context) error {
 		default:
 		}
 		err := d.act(ctx, a, batches[d.at.batch])
-		if parent.Err() != nil {
+		switch {
+		case err == nil && parent.Err() != nil: // done, though this drive is to end: it is recorded before
+		case parent.Err() != nil:
 			return ended(parent)
-		}
-		if handedOver(err) {
+		case handedOver(err):
 			return err
-		}
-		if ctx.Err() != nil { // the step's or the task's time is over
+		case ctx.Err() != nil: // the step's or the task's time is over
 			return cause
-		}
-		if err != nil {
+		case err != nil:
 			if len(batches) > 1 {
 				err = fmt.Errorf("batch %d of %d failed: %w", d.at.batch+1, len(batches), err)
 			}
@@ -192,11 +194,21 @@ func (d *drive) runStep(parent context.Context) error {
 		if last {
 			break // recorded together with the end of the step
 		}
-		if err := d.checkpoint(parent, a, true); err != nil {
+		if err := d.checkpoint(lasting(parent), a, true); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lasting is the context for recording what has been done: ctx, or when that is over a little time more.
+func lasting(ctx context.Context) context.Context {
+	if ctx.Err() == nil {
+		return ctx
+	}
+	more, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	context.AfterFunc(more, cancel)
+	return more
 }
 
 // ended tells why a drive's context is over.

@@ -110,7 +110,7 @@ func (x *Executor) Start(ctx context.Context) error {
 	if err := x.register(ctx); err != nil {
 		return err
 	}
-	if err := x.sweep(ctx, startGrace); err != nil {
+	if err := x.sweep(ctx, x.node.id); err != nil {
 		return fmt.Errorf("take back work: %w", err)
 	}
 	// The client's own life must not end with the context of the start.

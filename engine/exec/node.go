@@ -19,8 +19,6 @@ const (
 	staleAfter = 10 * time.Second
 	// lostGrace is how long a wake-up may be late before it counts as lost.
 	lostGrace = 30 * time.Second
-	// startGrace is the same for a node that has just started: what its former life left behind is found by name.
-	startGrace = lostGrace
 )
 
 // node is this process in the database.
@@ -77,7 +75,7 @@ func (x *Executor) Run(ctx context.Context) {
 			continue
 		}
 		if now.Sub(steady) >= staleAfter {
-			if err := x.sweep(ctx, lostGrace); err != nil && ctx.Err() == nil {
+			if err := x.sweep(ctx, uuid.Nil); err != nil && ctx.Err() == nil {
 				x.log.Warn("sweep", "err", err)
 			}
 		}
@@ -100,12 +98,13 @@ func (x *Executor) rejoin(ctx context.Context) {
 	}
 }
 
-// sweep takes over the work of dead nodes and of earlier lives of this one, and finds wake-ups that were lost.
-func (x *Executor) sweep(ctx context.Context, grace time.Duration) error {
+// sweep takes over the work of dead nodes, and of the earlier lives of one whose id is given, and finds wake-ups that were
+// lost.
+func (x *Executor) sweep(ctx context.Context, earlier uuid.UUID) error {
 	return store.InTx(ctx, x.store.Engine, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		// Whoever deletes a node's row takes its work over; others wait for the row and then find it gone.
-		dead, err := q.NodeReap(ctx, db.NodeReapParams{Self: x.node.incarnation, NodeID: x.node.id, StaleAfter: staleAfter})
+		dead, err := q.NodeReap(ctx, db.NodeReapParams{Self: x.node.incarnation, NodeID: earlier, StaleAfter: staleAfter})
 		if err != nil {
 			return fmt.Errorf("reap nodes: %w", err)
 		}
@@ -113,20 +112,20 @@ func (x *Executor) sweep(ctx context.Context, grace time.Duration) error {
 		for i, d := range dead {
 			names[i] = d.String()
 		}
+		rows, err := q.StepTakeOver(ctx)
+		if err != nil {
+			return fmt.Errorf("take over steps: %w", err)
+		}
 		var orphans []stepArgs
+		for _, r := range rows {
+			orphans = append(orphans, stepArgs{Task: r.TaskID, Stage: r.Stage, Step: r.Step, Epoch: r.Epoch})
+		}
 		if len(dead) > 0 {
-			rows, err := q.StepTakeOver(ctx, db.StepTakeOverParams{Nodes: dead})
-			if err != nil {
-				return fmt.Errorf("take over steps: %w", err)
-			}
-			for _, r := range rows {
-				orphans = append(orphans, stepArgs{Task: r.TaskID, Stage: r.Stage, Step: r.Step, Epoch: r.Epoch})
-			}
 			if err := q.LeaderGiveUp(ctx, db.LeaderGiveUpParams{Leaders: names}); err != nil {
 				return fmt.Errorf("river leadership: %w", err)
 			}
 		}
-		lost, err := q.StepListLost(ctx, db.StepListLostParams{Grace: grace, Dead: names})
+		lost, err := q.StepListLost(ctx, db.StepListLostParams{Grace: lostGrace, Dead: names})
 		if err != nil {
 			return fmt.Errorf("lost steps: %w", err)
 		}
@@ -141,7 +140,7 @@ func (x *Executor) sweep(ctx context.Context, grace time.Duration) error {
 		if err := x.rewake(ctx, tx, append(orphans, revoked...)); err != nil {
 			return err
 		}
-		unstarted, err := q.TaskListUnstarted(ctx, db.TaskListUnstartedParams{Grace: grace, Dead: names})
+		unstarted, err := q.TaskListUnstarted(ctx, db.TaskListUnstartedParams{Grace: lostGrace, Dead: names})
 		if err != nil {
 			return fmt.Errorf("unstarted tasks: %w", err)
 		}
@@ -153,7 +152,7 @@ func (x *Executor) sweep(ctx context.Context, grace time.Duration) error {
 				return err
 			}
 		}
-		if len(dead)+len(lost)+len(unstarted) > 0 {
+		if len(dead)+len(orphans)+len(lost)+len(unstarted) > 0 {
 			x.log.Warn("took over work", "nodes", names, "steps", len(orphans), "lost", len(lost), "unstarted", len(unstarted))
 		}
 		return nil

@@ -51,7 +51,8 @@ func cursorOf(row db.TaskStep) (cursor, error) {
 		stage: int(row.Stage), step: int(row.Step), epoch: row.Epoch,
 		action: int(row.Action), batch: int(row.Batch), attempt: int(row.Attempt),
 		actionStarted: row.ActionStartedAt, deadline: row.DeadlineAt, intent: row.Intent,
-		completed: int(row.Completed), failed: int(row.Failed), resumed: true,
+		completed: int(row.Completed), failed: int(row.Failed),
+		resumed: row.Epoch > 0,
 	}
 	if err := json.Unmarshal(row.Results, &c.results); err != nil {
 		return cursor{}, fmt.Errorf("stored results: %w", err)

@@ -28,7 +28,7 @@ type Rack struct {
 
 // Component is a live component with what is derived for readers.
 type Component struct {
-	db.Component
+	*db.Component
 	BMCs  []db.Bmc // host before DPU, then by MAC
 	Tasks TaskCounts
 }
@@ -205,9 +205,9 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 	}
 	all := make([]Component, len(rows))
 	own := make(map[uuid.UUID]*Component, len(rows))
-	for i, row := range rows {
-		all[i].Component = row
-		own[row.ID] = &all[i]
+	for i := range rows {
+		all[i].Component = &rows[i]
+		own[rows[i].ID] = &all[i]
 	}
 	for _, b := range bmcs {
 		c := own[b.ComponentID]

@@ -12,8 +12,8 @@ FROM (SELECT unnest(@ids::uuid[]) AS id, unnest(@types::text[]) AS type, unnest(
     unnest(@external_ids::text[]) AS external_id, unnest(@healths::text[]) AS health) AS input;
 
 -- name: ComponentListByRacks :many
--- Live components of racks in the order clients see them.
-SELECT * FROM component WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL ORDER BY rack_id, name, id;
+-- Live components of racks, in no order: as with BMCs, the reader sorts those of each rack.
+SELECT * FROM component WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL;
 
 -- name: ComponentListTaken :many
 -- Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the external

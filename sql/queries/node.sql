@@ -12,7 +12,7 @@ INSERT INTO node (incarnation, node_id, host, version) VALUES (@incarnation, @no
 SELECT * FROM node ORDER BY started_at, incarnation;
 
 -- name: NodeReap :many
--- Removes the nodes that have missed their heartbeats, and earlier lives of this one, and says which they were. Their
+-- Removes the nodes that have missed their heartbeats, and other lives of one node, and says which they were. Their
 -- work is taken over in the same transaction.
 DELETE FROM node
 WHERE incarnation <> @self AND (heartbeat_at < now() - @stale_after::interval OR node_id = @node_id)

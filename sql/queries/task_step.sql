@@ -76,12 +76,12 @@ WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.st
 RETURNING task_step.epoch;
 
 -- name: StepTakeOver :many
--- Gives the steps of dead nodes a new epoch, so that their former drivers can record nothing any more.
+-- Gives the steps of nodes that are no more a new epoch, so that their former drivers can record nothing.
 UPDATE task_step
 SET epoch = task_step.epoch + 1, node = NULL
 FROM task
-WHERE task_step.node = ANY (@nodes::uuid[]) AND task_step.state = 'running'
-    AND task.id = task_step.task_id AND task.state = 'running'
+WHERE task_step.node IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.incarnation = task_step.node)
+    AND task_step.state = 'running' AND task.id = task_step.task_id AND task.state = 'running'
 RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.epoch, task.operation_type;
 
 -- name: StepSetJobs :exec

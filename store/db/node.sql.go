@@ -120,7 +120,7 @@ type NodeReapParams struct {
 	NodeID     uuid.UUID
 }
 
-// Removes the nodes that have missed their heartbeats, and earlier lives of this one, and says which they were. Their
+// Removes the nodes that have missed their heartbeats, and other lives of one node, and says which they were. Their
 // work is taken over in the same transaction.
 func (q *Queries) NodeReap(ctx context.Context, arg NodeReapParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, nodeReap, arg.Self, arg.StaleAfter, arg.NodeID)

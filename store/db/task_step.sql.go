@@ -531,14 +531,10 @@ const stepTakeOver = `-- name: StepTakeOver :many
 UPDATE task_step
 SET epoch = task_step.epoch + 1, node = NULL
 FROM task
-WHERE task_step.node = ANY ($1::uuid[]) AND task_step.state = 'running'
-    AND task.id = task_step.task_id AND task.state = 'running'
+WHERE task_step.node IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.incarnation = task_step.node)
+    AND task_step.state = 'running' AND task.id = task_step.task_id AND task.state = 'running'
 RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.epoch, task.operation_type
 `
-
-type StepTakeOverParams struct {
-	Nodes []uuid.UUID
-}
 
 type StepTakeOverRow struct {
 	TaskID        uuid.UUID
@@ -548,9 +544,9 @@ type StepTakeOverRow struct {
 	OperationType string
 }
 
-// Gives the steps of dead nodes a new epoch, so that their former drivers can record nothing any more.
-func (q *Queries) StepTakeOver(ctx context.Context, arg StepTakeOverParams) ([]StepTakeOverRow, error) {
-	rows, err := q.db.Query(ctx, stepTakeOver, arg.Nodes)
+// Gives the steps of nodes that are no more a new epoch, so that their former drivers can record nothing.
+func (q *Queries) StepTakeOver(ctx context.Context) ([]StepTakeOverRow, error) {
+	rows, err := q.db.Query(ctx, stepTakeOver)
 	if err != nil {
 		return nil, err
 	}
