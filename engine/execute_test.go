@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -312,5 +314,30 @@ func TestAFinishedTaskCannotBeCancelled(t *testing.T) {
 	b.finished(id)
 	if err := b.Tasks.Cancel(t.Context(), id); err == nil || !strings.Contains(err.Error(), id.String()) {
 		t.Errorf("got %v, want a refusal that names the task", err)
+	}
+}
+
+func TestAServerWithoutWorkersLeavesTheWorkToOthers(t *testing.T) {
+	t.Parallel()
+	idle := newBench(t, func(c *engine.Config) { c.NoWork = true })
+	r := idle.addRack("r", 0, 0, 1)
+	id := idle.submit(hardware.PowerOn, r, nil)
+	idle.await(id, "its creation", func(e db.Event) bool { return e.Kind == db.EventKindTaskCreated })
+	worker, err := engine.New(engine.Config{
+		Store: idle.store, Managers: idle.site.Managers(), Log: slog.New(slog.DiscardHandler), NodeID: uuid.New(), Speed: 100,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := worker.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if view, _ := idle.finished(id); view.State != db.TaskStateCompleted {
+		t.Errorf("%s: %s", view.State, view.Message)
 	}
 }

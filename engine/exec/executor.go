@@ -63,6 +63,7 @@ type Executor struct {
 	node     node
 	river    *river.Client[pgx.Tx]
 	inline   time.Duration
+	idle     bool // inserts jobs only
 	draining chan struct{} // closed when the node stops: steps are handed over at the next wait
 
 	mu     sync.Mutex
@@ -75,6 +76,7 @@ func New(cfg Config) (*Executor, error) {
 		store: cfg.Store, managers: cfg.Managers, watch: cfg.Watch, log: cfg.Log, now: cfg.Now, speed: cmp.Or(cfg.Speed, 1),
 		node:     node{incarnation: uuid.New(), id: cfg.NodeID, host: cfg.Host, version: cfg.Version},
 		inline:   cmp.Or(cfg.InlineWait, defaultInlineWait),
+		idle:     cfg.NoWork,
 		draining: make(chan struct{}),
 		drives:   map[*drive]context.CancelCauseFunc{},
 	}
@@ -113,6 +115,9 @@ func (x *Executor) Start(ctx context.Context) error {
 	if err := x.sweep(ctx, x.node.id); err != nil {
 		return fmt.Errorf("take back work: %w", err)
 	}
+	if x.idle {
+		return nil
+	}
 	// The client's own life must not end with the context of the start.
 	if err := x.river.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("job client: %w", err)
@@ -123,11 +128,14 @@ func (x *Executor) Start(ctx context.Context) error {
 // Stop lets running calls finish and hands their steps over; when ctx ends first, calls are abandoned.
 func (x *Executor) Stop(ctx context.Context) error {
 	close(x.draining)
-	err := x.river.Stop(ctx)
-	if ctx.Err() != nil {
-		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		err = x.river.StopAndCancel(hard)
+	var err error
+	if !x.idle {
+		err = x.river.Stop(ctx)
+		if ctx.Err() != nil {
+			hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			err = x.river.StopAndCancel(hard)
+		}
 	}
 	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"rackflow.dev/flow/engine/fault"
 	"rackflow.dev/flow/store/db"
 )
 
@@ -62,6 +63,18 @@ func ListRacks(ctx context.Context, pool *pgxpool.Pool, query RackQuery) ([]Rack
 	return racks, total, err
 }
 
+// patterns counts those of all filters: the limit of one holds for them together, because the time a regular expression
+// takes to compile grows with the square of its length.
+func (query RackQuery) patterns() int {
+	n := 0
+	for _, matches := range query.Matches {
+		for _, m := range matches {
+			n += len(m.Patterns)
+		}
+	}
+	return n
+}
+
 func (query RackQuery) params() (db.RackListParams, error) {
 	p := db.RackListParams{
 		WithExternalID: query.WithExternalID,
@@ -86,6 +99,9 @@ func (query RackQuery) params() (db.RackListParams, error) {
 			return p, err
 		}
 		*f.values, *f.patterns = c.values, c.patterns
+	}
+	if n := query.patterns(); n > maxPatterns {
+		return p, fault.Invalid("filters", "%d patterns, at most %d are allowed", n, maxPatterns)
 	}
 	return p, nil
 }

@@ -8,7 +8,7 @@ import (
 	"rackflow.dev/flow/engine/fault"
 )
 
-// The limits of a Match.
+// The limits of a Match, and of all matches of a query together.
 const (
 	maxPatterns    = 100
 	maxPatternSize = 256 // bytes

@@ -126,11 +126,11 @@ func complete(ctx context.Context, q *db.Queries, rows []db.Rack, components boo
 		ids[i] = row.ID
 		at[row.ID] = &racks[i]
 	}
-	add := addPhases
+	phases := addPhases
 	if components {
-		add = addComponents // which tell the phases as well
+		phases = addComponents // which tell the phases as well
 	}
-	for _, add := range []addFunc{addDomains, addTaskCounts, add} {
+	for _, add := range []addFunc{addDomains, addTaskCounts, phases} {
 		if err := add(ctx, q, ids, at); err != nil {
 			return nil, err
 		}

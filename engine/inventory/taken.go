@@ -33,8 +33,10 @@ func checkRackFree(ctx context.Context, q *db.Queries, r *NewRack) error {
 		if r.ExternalID != "" && value(row.ExternalID) == r.ExternalID {
 			return fault.Exists("%s is held by rack %s", quote(r.ExternalID), row.ID).On("rack.external_id")
 		}
+	}
+	if len(rows) > 0 {
 		return fault.Exists("%s of manufacturer %s is held by rack %s", quote(r.Plate.Serial), quote(r.Plate.Manufacturer),
-			row.ID).On("rack.info.serial_number")
+			rows[0].ID).On("rack.info.serial_number")
 	}
 	return nil
 }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/goccy/go-yaml"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// format is how results are printed; a flag.
+type format string
+
+// The formats.
+const (
+	formatTable format = "table"
+	formatJSON  format = "json"
+	formatYAML  format = "yaml"
+)
+
+var formatWords = []word[format]{
+	{"table", formatTable},
+	{"json", formatJSON},
+	{"yaml", formatYAML},
+}
+
+// String is part of pflag.Value.
+func (f *format) String() string { return string(*f) }
+
+// Set is part of pflag.Value.
+func (f *format) Set(text string) error {
+	v, err := parseWord(formatWords, "output format", text)
+	if err != nil {
+		return err
+	}
+	*f = v
+	return nil
+}
+
+// Type is part of pflag.Value; the help shows it.
+func (f *format) Type() string { return "format" }
+
+// print prints a message as JSON or YAML, or as the table that is drawn by the function given.
+func (c *cli) print(m proto.Message, table func(w io.Writer) error) error {
+	if c.output == formatTable {
+		return table(c.out)
+	}
+	doc, err := messageJSON(m)
+	if err != nil {
+		return err
+	}
+	return c.printDocument(doc)
+}
+
+// printValue is print for what is not a message of the API.
+func (c *cli) printValue(v any, table func(w io.Writer) error) error {
+	if c.output == formatTable {
+		return table(c.out)
+	}
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.printDocument(doc)
+}
+
+func (c *cli) printDocument(doc []byte) error {
+	if c.output == formatYAML {
+		text, err := yaml.JSONToYAML(doc)
+		if err != nil {
+			return err
+		}
+		_, err = c.out.Write(text)
+		return err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, doc, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := c.out.Write(b.Bytes())
+	return err
+}
+
+// messageJSON renders a message with the names of the API, empty fields included, so that a script finds every key.
+func messageJSON(m proto.Message) ([]byte, error) {
+	doc, err := protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	// protojson varies its white space on purpose.
+	var b bytes.Buffer
+	err = json.Compact(&b, doc)
+	return b.Bytes(), err
+}
+
+// grid prints rows under a head, in columns.
+func grid(w io.Writer, head []string, rows [][]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{head}, rows...) {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = orDash(clean(cell))
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	return tw.Flush()
+}
+
+// facts prints labelled lines; those without a value are left out.
+func facts(w io.Writer, pairs [][2]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, p := range pairs {
+		if p[1] != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", p[0], clean(p[1]))
+		}
+	}
+	return tw.Flush()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// clean replaces what could move the cursor or hide text: names and messages come from elsewhere.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return r
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r), r == unicode.ReplacementChar, unicode.Is(unicode.Bidi_Control, r):
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// line is clean for text that must stay on one line.
+func line(s string) string {
+	return strings.ReplaceAll(clean(s), "\n", " ")
+}

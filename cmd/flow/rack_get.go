@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rackflow.dev/flow/api/gen/flowv1"
+)
+
+func (c *cli) rackGetCommand() *cobra.Command {
+	var serial, manufacturer string
+	cmd := &cobra.Command{
+		Use:   "get (RACK | --serial SERIAL)",
+		Short: "Show one rack with its components",
+		Long: `Show one rack with its components. RACK is its id, its external id, or its name.
+
+By serial number, the manufacturer may be left out when the serial number alone is enough.`,
+		Example: `  flow rack get rack-1
+  flow rack get 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11 -o json
+  flow rack get --serial 1821224000123 --manufacturer NVIDIA`,
+		Args:              arguments(0, 1, ""),
+		ValidArgsFunction: c.completeRacks,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			bySerial := cmd.Flags().Changed("serial")
+			switch {
+			case bySerial == (len(args) == 1):
+				return &usageError{cmd: cmd, err: fmt.Errorf("rack get: give exactly one of RACK and --serial")}
+			case cmd.Flags().Changed("manufacturer") && !bySerial:
+				return &usageError{cmd: cmd, err: fmt.Errorf("rack get: --manufacturer goes with --serial")}
+			case bySerial && serial == "", !bySerial && args[0] == "":
+				return &usageError{cmd: cmd, err: fmt.Errorf("rack get: RACK or --serial must not be empty")}
+			}
+			s, err := c.dial(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := c.deadline(cmd.Context())
+			defer cancel()
+			var rack *flowv1.Rack
+			if bySerial {
+				rack, err = s.rackBySerial(ctx, manufacturer, serial)
+			} else {
+				rack, err = s.findRack(ctx, args[0], true)
+			}
+			if err != nil {
+				return c.callError(ctx, "rack get", err)
+			}
+			return c.print(rack, func(w io.Writer) error { return rackReport(w, rack) })
+		},
+	}
+	cmd.Flags().StringVar(&serial, "serial", "", "serial number of the rack")
+	cmd.Flags().StringVar(&manufacturer, "manufacturer", "", "manufacturer that goes with the serial number")
+	return cmd
+}
+
+func (s *client) rackBySerial(ctx context.Context, manufacturer, serial string) (*flowv1.Rack, error) {
+	resp, err := s.flow.GetRackInfoBySerial(ctx, &flowv1.GetRackInfoBySerialRequest{
+		SerialInfo:     &flowv1.DeviceSerialInfo{Manufacturer: manufacturer, SerialNumber: serial},
+		WithComponents: true,
+	})
+	return resp.GetRack(), err
+}
+
+// rackReport prints a rack for people.
+func rackReport(w io.Writer, r *flowv1.Rack) error {
+	stats := r.GetTaskStats()
+	tasks := fmt.Sprintf("%d running, %d pending, %d waiting", stats.GetRunningTaskCount(), stats.GetPendingTaskCount(), stats.GetWaitingTaskCount())
+	err := facts(w, [][2]string{
+		{"Name", r.GetInfo().GetName()},
+		{"ID", r.GetInfo().GetId().GetId()},
+		{"External ID", r.GetExternalId()},
+		{"Manufacturer", r.GetInfo().GetManufacturer()},
+		{"Model", r.GetInfo().GetModel()},
+		{"Serial", r.GetInfo().GetSerialNumber()},
+		{"Description", line(r.GetInfo().GetDescription())},
+		{"Location", location(r.GetLocation())},
+		{"NVLink domain", joinIDs(r.GetNvlDomainIds())},
+		{"Status", phaseWord(r.GetOperationStatus())},
+		{"Tasks", tasks},
+	})
+	if err != nil || len(r.GetComponents()) == 0 {
+		return err
+	}
+	fmt.Fprintln(w)
+	parts := slices.Clone(r.GetComponents())
+	slices.SortStableFunc(parts, func(a, b *flowv1.Component) int {
+		return cmp.Or(
+			cmp.Compare(a.GetType(), b.GetType()),
+			cmp.Compare(a.GetPosition().GetSlotId(), b.GetPosition().GetSlotId()),
+			cmp.Compare(a.GetInfo().GetName(), b.GetInfo().GetName()),
+		)
+	})
+	rows := make([][]string, len(parts))
+	for i, p := range parts {
+		var bmcs []string
+		for _, b := range p.GetBmcs() {
+			bmcs = append(bmcs, strings.TrimSpace(b.GetMacAddress()+" "+b.GetIpAddress()))
+		}
+		rows[i] = []string{
+			cmp.Or(componentTypeNames[p.GetType()], "Unknown"),
+			p.GetInfo().GetName(),
+			slot(p.GetPosition().GetSlotId()),
+			p.GetPowerState(),
+			p.GetFirmwareVersion(),
+			p.GetInfo().GetSerialNumber(),
+			strings.Join(bmcs, ", "),
+			p.GetInfo().GetId().GetId(),
+		}
+	}
+	return grid(w, []string{"TYPE", "NAME", "SLOT", "POWER", "FIRMWARE", "SERIAL", "BMC", "ID"}, rows)
+}
+
+func location(l *flowv1.Location) string {
+	parts := []string{l.GetRegion(), l.GetDatacenter(), l.GetRoom(), l.GetPosition()}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " / ")
+}
+
+func joinIDs(ids []*flowv1.UUID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.GetId()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// slot shows a position; -1 is one that is not known.
+func slot(n int32) string {
+	if n < 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
