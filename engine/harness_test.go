@@ -168,8 +168,7 @@ func (b *bench) await(id uuid.UUID, what string, ok func(db.Event) bool) db.Even
 	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
 	defer cancel()
 	var got db.Event
-	start := int64(0)
-	err := b.Watch.Follow(ctx, task.WatchFilter{Tasks: []uuid.UUID{id}, After: &start}, func(e db.Event) error {
+	err := b.Watch.Follow(ctx, task.WatchFilter{Tasks: []uuid.UUID{id}}, func(e db.Event) error {
 		if got = e; ok(e) {
 			return errSeen
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
 	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 )
 
@@ -121,6 +122,9 @@ func Constraint(err error) string {
 
 // Unavailable reports whether the database could not be asked, so that the same call may succeed later.
 func Unavailable(err error) bool {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok || errors.Is(err, puddle.ErrClosedPool) {
+		return true
+	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pg.Code[:2] {
 		case "08", "53", "57", "58": // connection, resources, operator intervention (shutdown), system error
@@ -132,9 +136,8 @@ func Unavailable(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
-	return connecting || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }
 

@@ -510,6 +510,7 @@ func TestAWatcherFromNowOnSeesWhatComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stream.ResponseHeader() // from here on nothing is missed
 	power()
 	last := int64(0)
 	var kinds []string

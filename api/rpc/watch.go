@@ -35,9 +35,9 @@ var eventKinds = map[db.EventKind]flowopsv1.TaskEventKind{
 
 // WatchTasks implements flowopsv1connect.FlowOpsHandler.
 func (s *opsService) WatchTasks(ctx context.Context, m *flowopsv1.WatchTasksRequest, stream *connect.ServerStream[flowopsv1.TaskEvent]) error {
-	f := task.WatchFilter{After: m.AfterEventId}
-	if f.After != nil && *f.After < 0 {
-		return fault.Invalid("after_event_id", "%d must not be negative", *f.After)
+	f := task.WatchFilter{After: m.GetAfterEventId()}
+	if f.After < 0 {
+		return fault.Invalid("after_event_id", "%d must not be negative", f.After)
 	}
 	if len(m.GetTaskIds()) > maxPage || len(m.GetRackIds()) > maxPage {
 		return fault.Invalid("task_ids", "at most %d tasks and as many racks can be watched by id; name none to watch all", maxPage)
@@ -56,7 +56,12 @@ func (s *opsService) WatchTasks(ctx context.Context, m *flowopsv1.WatchTasksRequ
 		}
 		f.Racks = append(f.Racks, rack)
 	}
-	// Headers go out at once, so that a client knows that it is heard before anything happens.
+	if m.AfterEventId == nil {
+		if f.After, err = s.watch.Newest(ctx); err != nil {
+			return err
+		}
+	}
+	// The headers tell a client that it misses nothing from here on.
 	if err := stream.Send(nil); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ type Executor struct {
 	node     node
 	river    *river.Client[pgx.Tx]
 	inline   time.Duration
-	idle     bool // inserts jobs only
+	idle     bool          // inserts jobs only
 	draining chan struct{} // closed when the node stops: steps are handed over at the next wait
 
 	mu     sync.Mutex

@@ -216,8 +216,16 @@ func (h *Hub) position() (int64, <-chan struct{}) {
 type WatchFilter struct {
 	Tasks []uuid.UUID
 	Racks []uuid.UUID
-	// After is the id of the last event already seen; nil: only what happens from now on.
-	After *int64
+	After int64 // id of the last event already seen
+}
+
+// Newest is the id of the newest event there may be: whoever follows after it sees only what happens from now on.
+func (h *Hub) Newest(ctx context.Context) (int64, error) {
+	id, err := db.New(h.store.API).EventHorizon(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("newest event: %w", err)
+	}
+	return id, nil
 }
 
 // matcher is the filter as a function.
@@ -242,15 +250,7 @@ func (h *Hub) Follow(ctx context.Context, f WatchFilter, emit func(db.Event) err
 		h.watchers--
 		h.mu.Unlock()
 	}()
-	var cursor int64
-	if f.After != nil {
-		cursor = *f.After
-	} else {
-		var err error
-		if cursor, err = db.New(h.store.API).EventHorizon(ctx); err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-	}
+	cursor := f.After
 	h.Wake()
 	wanted := f.matcher()
 	for {

@@ -40,7 +40,7 @@ func watchAll(t *testing.T) *watched {
 }
 
 func (w *watched) follow(ctx context.Context, after int64, seen chan<- int64) {
-	err := w.hub.Follow(ctx, WatchFilter{After: &after}, func(e db.Event) error { seen <- e.ID; return nil })
+	err := w.hub.Follow(ctx, WatchFilter{After: after}, func(e db.Event) error { seen <- e.ID; return nil })
 	if !errors.Is(err, context.Canceled) {
 		w.t.Errorf("follow: %v", err)
 	}

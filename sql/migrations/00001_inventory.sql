@@ -99,7 +99,8 @@ CREATE TABLE bmc (
     ip           inet,
     CONSTRAINT bmc_type_check CHECK (type IN ('HOST', 'DPU'))
 );
-CREATE INDEX bmc_component_idx ON bmc (component_id);
+-- With all that a list of components shows of them, so that it need not visit the table.
+CREATE INDEX bmc_component_idx ON bmc (component_id) INCLUDE (mac, type, ip);
 
 CREATE TABLE operation_rule (
     id             uuid PRIMARY KEY,

@@ -5,9 +5,9 @@ FROM (SELECT unnest(@macs::macaddr[]) AS mac, unnest(@types::text[]) AS type,
     unnest(@component_ids::uuid[]) AS component_id, unnest(@ips::text[]) AS ip) AS input;
 
 -- name: BMCListByRacks :many
--- BMCs of the live components of racks, in no order: sorting thousands is cheaper for whoever has them by component. The
--- OFFSET holds the planner to bmc_component_idx; from a join it makes a scan of the whole table, at 350,000 BMCs four
--- times as slow.
+-- BMCs of the live components of racks, in no order: sorting thousands is cheaper for whoever has them by component.
+-- The OFFSET holds the planner to bmc_component_idx; from a join it makes a scan of the whole table, at 350,000 BMCs
+-- four times as slow.
 SELECT listed.mac, listed.type, listed.component_id, listed.ip
 FROM component
     CROSS JOIN LATERAL (SELECT * FROM bmc WHERE bmc.component_id = component.id OFFSET 0) AS listed

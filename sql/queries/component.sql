@@ -16,8 +16,9 @@ FROM (SELECT unnest(@ids::uuid[]) AS id, unnest(@types::text[]) AS type, unnest(
 SELECT * FROM component WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL;
 
 -- name: ComponentListTaken :many
--- Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the external
--- ids, or with one of the manufacturers and one of the serial numbers. The caller knows which belong together.
+-- Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the
+-- external ids, or with one of the manufacturers and one of the serial numbers. The caller knows which belong
+-- together.
 SELECT id, type, manufacturer, serial, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM component
 WHERE id = ANY (@ids::uuid[])
     OR deleted_at IS NULL AND external_id = ANY (@external_ids::text[])

@@ -28,9 +28,10 @@ VALUES (@id, @name, sqlc.narg('manufacturer'), sqlc.narg('serial'), sqlc.narg('m
 SELECT (deleted_at IS NOT NULL)::boolean AS deleted FROM rack WHERE id = @id;
 
 -- name: RackList :many
--- Live racks. A list of values that is null allows all; every pattern, a regular expression, must match; a missing value
--- counts as empty text. Missing values come last going up and first going down. The planner must see the parameters:
--- only then are the CASEs gone before it looks for an index, and a list by name goes through rack_name_idx.
+-- Live racks. A list of values that is null allows all; every pattern, a regular expression, must match; a missing
+-- value counts as empty text. Missing values come last going up and first going down. The planner must see the
+-- parameters: only then are the CASEs gone before it looks for an index, and a list by name goes through
+-- rack_name_idx.
 SELECT *
 FROM rack
 WHERE deleted_at IS NULL

@@ -47,9 +47,9 @@ type BMCListByRacksParams struct {
 	RackIds []uuid.UUID
 }
 
-// BMCs of the live components of racks, in no order: sorting thousands is cheaper for whoever has them by component. The
-// OFFSET holds the planner to bmc_component_idx; from a join it makes a scan of the whole table, at 350,000 BMCs four
-// times as slow.
+// BMCs of the live components of racks, in no order: sorting thousands is cheaper for whoever has them by component.
+// The OFFSET holds the planner to bmc_component_idx; from a join it makes a scan of the whole table, at 350,000 BMCs
+// four times as slow.
 func (q *Queries) BMCListByRacks(ctx context.Context, arg BMCListByRacksParams) ([]Bmc, error) {
 	rows, err := q.db.Query(ctx, bMCListByRacks, arg.RackIds)
 	if err != nil {

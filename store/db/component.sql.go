@@ -182,8 +182,9 @@ type ComponentListTakenRow struct {
 	Deleted      bool
 }
 
-// Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the external
-// ids, or with one of the manufacturers and one of the serial numbers. The caller knows which belong together.
+// Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the
+// external ids, or with one of the manufacturers and one of the serial numbers. The caller knows which belong
+// together.
 func (q *Queries) ComponentListTaken(ctx context.Context, arg ComponentListTakenParams) ([]ComponentListTakenRow, error) {
 	rows, err := q.db.Query(ctx, componentListTaken,
 		arg.Ids,

@@ -211,9 +211,10 @@ type RackListParams struct {
 	Max                  int32
 }
 
-// Live racks. A list of values that is null allows all; every pattern, a regular expression, must match; a missing value
-// counts as empty text. Missing values come last going up and first going down. The planner must see the parameters:
-// only then are the CASEs gone before it looks for an index, and a list by name goes through rack_name_idx.
+// Live racks. A list of values that is null allows all; every pattern, a regular expression, must match; a missing
+// value counts as empty text. Missing values come last going up and first going down. The planner must see the
+// parameters: only then are the CASEs gone before it looks for an index, and a list by name goes through
+// rack_name_idx.
 func (q *Queries) RackList(ctx context.Context, arg RackListParams) ([]Rack, error) {
 	rows, err := q.db.Query(ctx, rackList,
 		arg.Names,

@@ -1,0 +1,125 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"rackflow.dev/flow/api/gen/flowv1"
+	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/engine/inventory"
+)
+
+// newRack reads a rack to record. What is derived is ignored.
+func newRack(m *flowv1.Rack) (inventory.NewRack, error) {
+	var r inventory.NewRack
+	if m == nil {
+		return r, fault.Invalid("rack", "is required")
+	}
+	var err error
+	if r.ID, err = requiredID("rack.info.id", m.GetInfo().GetId()); err != nil {
+		return r, err
+	}
+	switch domains := m.GetNvlDomainIds(); len(domains) {
+	case 0:
+	case 1:
+		if r.DomainID, err = requiredID("rack.nvl_domain_ids[0]", domains[0]); err != nil {
+			return r, err
+		}
+	default:
+		return r, fault.Invalid("rack.nvl_domain_ids", "names %d domains, a rack belongs to at most one", len(domains))
+	}
+	if r.Health, err = storedHealth("rack.health", m.GetHealth()); err != nil {
+		return r, err
+	}
+	r.Plate = plate(m.GetInfo())
+	r.Region = m.GetLocation().GetRegion()
+	r.Datacenter = m.GetLocation().GetDatacenter()
+	r.Room = m.GetLocation().GetRoom()
+	r.Position = m.GetLocation().GetPosition()
+	r.ExternalID = m.GetExternalId()
+	r.Components = make([]inventory.NewComponent, len(m.GetComponents()))
+	for i, c := range m.GetComponents() {
+		if c == nil {
+			return r, fault.Invalid("rack.components", "rack component %d is required", i)
+		}
+		if r.Components[i], err = newComponent(fmt.Sprintf("rack.components[%d]", i), c); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// newComponent reads a component to record at a path of the request.
+func newComponent(path string, m *flowv1.Component) (inventory.NewComponent, error) {
+	c := inventory.NewComponent{
+		Plate:           plate(m.GetInfo()),
+		FirmwareVersion: m.GetFirmwareVersion(),
+		Slot:            -1,
+		Tray:            -1,
+		Host:            -1,
+		ExternalID:      m.GetComponentId(),
+		BMCs:            make([]inventory.NewBMC, len(m.GetBmcs())),
+	}
+	var err error
+	if c.ID, err = requiredID(path+".info.id", m.GetInfo().GetId()); err != nil {
+		return c, err
+	}
+	var ok bool
+	if c.Type, ok = componentTypes[m.GetType()]; !ok {
+		return c, fault.Invalid(path+".type", "%s is not a component type", m.GetType())
+	}
+	if p := m.GetPosition(); p != nil {
+		c.Slot, c.Tray, c.Host = p.GetSlotId(), p.GetTrayIdx(), p.GetHostId()
+	}
+	if c.Health, err = storedHealth(path+".health", m.GetHealth()); err != nil {
+		return c, err
+	}
+	for i, b := range m.GetBmcs() {
+		if c.BMCs[i], err = newBMC(fmt.Sprintf("%s.bmcs[%d]", path, i), b); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func newBMC(path string, m *flowv1.BMCInfo) (inventory.NewBMC, error) {
+	var b inventory.NewBMC
+	var ok bool
+	if b.Type, ok = bmcTypes[m.GetType()]; !ok {
+		return b, fault.Invalid(path+".type", "%s is not a BMC type", m.GetType())
+	}
+	var err error
+	if b.MAC, err = inventory.ParseMAC(m.GetMacAddress()); err != nil {
+		return b, fault.Invalid(path+".mac_address", "%s", err)
+	}
+	if m.IpAddress != nil {
+		if b.IP, err = inventory.ParseIP(m.GetIpAddress()); err != nil {
+			return b, fault.Invalid(path+".ip_address", "%s", err)
+		}
+	}
+	return b, nil
+}
+
+func plate(m *flowv1.DeviceInfo) inventory.Plate {
+	return inventory.Plate{
+		Name:         m.GetName(),
+		Manufacturer: m.GetManufacturer(),
+		Serial:       m.GetSerialNumber(),
+		Model:        m.GetModel(),
+		Description:  m.GetDescription(),
+	}
+}
+
+// storedHealth gives a health report the form in which it is kept: its JSON, with the names of the API definition.
+func storedHealth(field string, m *flowv1.HealthReport) (json.RawMessage, error) {
+	if m == nil {
+		return nil, nil
+	}
+	doc, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return nil, fault.Invalid(field, "has a time out of range").Because(err) // all that JSON cannot hold
+	}
+	return doc, nil
+}
