@@ -1,11 +1,9 @@
 package inventory
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -17,26 +15,10 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// recorder keeps the statements of each query by its name.
-type recorder struct {
-	mu   sync.Mutex
-	seen map[string]pgx.TraceQueryStartData
-}
-
-func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	name, _, _ := strings.Cut(strings.TrimPrefix(d.SQL, "-- name: "), " ")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen[name] = d
-	return ctx
-}
-
-func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
 // TestListsAndWritesUseTheirIndexes explains what was really sent, against as much as a large site has a tenth of.
 func TestListsAndWritesUseTheirIndexes(t *testing.T) {
 	t.Parallel()
-	rec := &recorder{seen: map[string]pgx.TraceQueryStartData{}}
+	rec := &storetest.Plans{}
 	s, err := store.Open(t.Context(), store.Config{URL: storetest.New(t), Tracer: rec})
 	if err != nil {
 		t.Fatal(err)
@@ -93,27 +75,7 @@ func TestListsAndWritesUseTheirIndexes(t *testing.T) {
 		"BMCListTaken":         {"bmc_pkey", "component_pkey"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sent, ok := rec.seen[name]
-			if !ok {
-				t.Fatal("was not sent")
-			}
-			rows, err := s.API.Query(t.Context(), "EXPLAIN "+sent.SQL, sent.Args...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan := strings.Join(lines, "\n")
-			for _, index := range indexes {
-				if !strings.Contains(plan, index) {
-					t.Errorf("%s is not used", index)
-				}
-			}
-			if strings.Contains(plan, "Seq Scan") || t.Failed() {
-				t.Errorf("plan:\n%s", plan)
-			}
+			rec.Check(t, s.API, name, indexes...)
 		})
 	}
 }

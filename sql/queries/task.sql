@@ -133,9 +133,10 @@ SELECT pg_notify('flow_task_end', (@id::uuid)::text);
 -- name: TaskListUnstarted :many
 -- Pending tasks whose start job has been lost, or was running on one of the given dead nodes.
 SELECT task.id
-FROM task JOIN river_job ON river_job.id = task.job_id
+FROM task LEFT JOIN river_job ON river_job.id = task.job_id
 WHERE task.state = 'pending' AND (
-    river_job.state NOT IN ('available', 'scheduled', 'retryable') AND task.updated_at < now() - @grace::interval
+    (river_job.id IS NULL OR river_job.state NOT IN ('available', 'scheduled', 'retryable'))
+        AND task.updated_at < now() - @grace::interval
     OR river_job.state = 'running' AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY (@dead::text[]));
 
 -- name: TaskTouch :exec

@@ -402,9 +402,10 @@ func (q *Queries) TaskListByIDs(ctx context.Context, arg TaskListByIDsParams) ([
 
 const taskListUnstarted = `-- name: TaskListUnstarted :many
 SELECT task.id
-FROM task JOIN river_job ON river_job.id = task.job_id
+FROM task LEFT JOIN river_job ON river_job.id = task.job_id
 WHERE task.state = 'pending' AND (
-    river_job.state NOT IN ('available', 'scheduled', 'retryable') AND task.updated_at < now() - $1::interval
+    (river_job.id IS NULL OR river_job.state NOT IN ('available', 'scheduled', 'retryable'))
+        AND task.updated_at < now() - $1::interval
     OR river_job.state = 'running' AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY ($2::text[]))
 `
 
