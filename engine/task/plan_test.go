@@ -12,7 +12,7 @@ import (
 	"rackflow.dev/flow/store/storetest"
 )
 
-// TestQueriesOfTasksUseTheirIndexes explains what is sent for lists and watchers, and in sweeps, against 20,000 tasks.
+// TestQueriesOfTasksUseTheirIndexes explains what is sent for lists and watchers, and in sweeps, against 5,000 tasks.
 func TestQueriesOfTasksUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	plans := &storetest.Plans{}
@@ -25,10 +25,10 @@ func TestQueriesOfTasksUseTheirIndexes(t *testing.T) {
 	err = st.API.QueryRow(t.Context(), `
 		WITH t AS (
 			INSERT INTO task (id, rack_id, operation_type, operation_code, state, message, started_at, finished_at, created_at, job_id)
-			SELECT gen_random_uuid(), ('00000000-0000-0000-0000-' || lpad((i % 2000)::text, 12, '0'))::uuid, 'power_control', 'power_on',
-				CASE WHEN i % 200 = 0 THEN 'running' ELSE 'completed' END::task_state, '', now(),
-				CASE WHEN i % 200 = 0 THEN NULL ELSE now() END, now() - i * interval '1 second', i
-			FROM generate_series(1, 20000) AS i RETURNING *
+			SELECT gen_random_uuid(), ('00000000-0000-0000-0000-' || lpad((i % 500)::text, 12, '0'))::uuid, 'power_control', 'power_on',
+				CASE WHEN i % 50 = 0 THEN 'running' ELSE 'completed' END::task_state, '', now(),
+				CASE WHEN i % 50 = 0 THEN NULL ELSE now() END, now() - i * interval '1 second', i
+			FROM generate_series(1, 5000) AS i RETURNING *
 		), p AS (
 			INSERT INTO task_plan (task_id, request, plan, component_types, component_ids)
 			SELECT id, '{}', '{"version": 1}', '{Compute}', ARRAY[gen_random_uuid(), gen_random_uuid()] FROM t RETURNING *
@@ -46,7 +46,7 @@ func TestQueriesOfTasksUseTheirIndexes(t *testing.T) {
 	}
 	_, err = st.API.Exec(t.Context(), `
 		INSERT INTO river_job (id, args, kind, max_attempts, state, finalized_at) SELECT i, '{}', 'task_start', 25, 'completed', now()
-			FROM generate_series(1, 20000) AS i;
+			FROM generate_series(1, 5000) AS i;
 		ANALYZE`)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestQueriesOfTasksUseTheirIndexes(t *testing.T) {
 	must(err)
 	plans.Check(t, st.API, "TaskActiveByRacks", "task_active_idx")
 
-	_, err = q.EventList(t.Context(), db.EventListParams{AfterID: 30000, UpToID: 40000, Max: 100})
+	_, err = q.EventList(t.Context(), db.EventListParams{AfterID: 9000, UpToID: 10000, Max: 100})
 	must(err)
 	plans.Check(t, st.API, "EventList", "event_pkey")
 	_, err = q.EventListByTasks(t.Context(), db.EventListByTasksParams{TaskIds: []uuid.UUID{task}, UpToID: 60000, Max: 100})
