@@ -99,7 +99,7 @@ func migrating(ctx context.Context, url string, fn func(*goose.Provider, *riverm
 
 	lock, err := pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("database: %w", err)
+		return connectError(err)
 	}
 	defer lock.Release()
 	if _, err := lock.Exec(ctx, "SELECT pg_advisory_lock($1)", migrateLock); err != nil {

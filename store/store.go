@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -76,10 +77,22 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if err := s.API.Ping(ctx); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("database: %w", err)
+		return nil, connectError(err)
 	}
 	return &s, nil
 }
+
+// connectError says in one line why there is no connection: pgx has a line for every attempt.
+func connectError(err error) error {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return fmt.Errorf("database: %s%w", strings.TrimSpace(lines[len(lines)-1]), silent{err})
+}
+
+// silent keeps a cause for errors.Is and errors.As and out of the text.
+type silent struct{ error }
+
+func (silent) Error() string   { return "" }
+func (s silent) Unwrap() error { return s.error }
 
 // Close closes the pools; it waits for connections in use.
 func (s *Store) Close() {
