@@ -62,6 +62,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pc.ConnConfig.Tracer = cfg.Tracer
 		pc.ConnConfig.RuntimeParams["application_name"] = p.name
 		pc.ConnConfig.RuntimeParams["plan_cache_mode"] = p.plans
+		// A client that freezes in the middle of a transaction must not keep its locks, and nobody waits for one that does.
+		pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "5s"
+		pc.ConnConfig.RuntimeParams["lock_timeout"] = "4s"
 		// A standby that is still read-only is not the server we lost.
 		pc.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 		// Ids go over in binary; without a codec of their own they would be written and parsed as text.
@@ -143,8 +146,13 @@ func Unavailable(err error) bool {
 		case "08", "53", "57", "58": // connection, resources, operator intervention (shutdown), system error
 			return pg.Code != "57014" // a cancelled statement is the caller's own
 		}
-		// 25006: a write reached a server that has become read-only; 40001, 40P01: asks to be tried again.
-		return pg.Code == "25006" || pg.Code == "40001" || pg.Code == "40P01"
+		switch pg.Code {
+		case "25006", // a write reached a server that has become read-only
+			"25P03", "55P03", // a limit on idle transactions and on waiting for locks
+			"40001", "40P01": // asks to be tried again
+			return true
+		}
+		return false
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

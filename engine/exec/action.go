@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -32,11 +33,18 @@ func counts(name rules.ActionName) bool {
 	return false
 }
 
-func (d *drive) act(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
+// act carries an action out. A component manager that panics fails the step: the same call would do it again.
+func (d *drive) act(ctx context.Context, a rules.PlanAction, batch []hardware.Component) (err error) {
 	do, ok := actions[a.Name]
 	if !ok {
 		return fmt.Errorf("action %s is not supported", a.Name)
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			d.x.log.Error("panic in an action", "task", d.task, "action", string(a.Name), "err", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("internal error: %v", p)
+		}
+	}()
 	return do(d, ctx, a, batch)
 }
 

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
+	"rackflow.dev/flow/store"
+	"rackflow.dev/flow/store/db"
 )
 
 // powerControl sends one power command to a batch and sees that every component took it.
@@ -29,8 +33,7 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 		if d.at.intent {
 			return d.settle(ctx, a, batch)
 		}
-		d.at.intent = true
-		if err := d.checkpoint(ctx, a, false); err != nil {
+		if err := d.intend(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -59,6 +62,25 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 			return err
 		}
 	}
+}
+
+// intend writes down that a command is about to be sent, unless the task is being ended: whoever ends it has its row.
+func (d *drive) intend(ctx context.Context, a rules.PlanAction) error {
+	d.at.intent = true
+	err := d.x.persist(ctx, func(ctx context.Context) error {
+		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
+			q := db.New(tx)
+			if _, err := q.TaskLock(ctx, db.TaskLockParams{ID: d.task}); err != nil {
+				return err
+			}
+			_, err := q.StepCheckpoint(ctx, d.checkpointParams(a, false))
+			return err
+		})
+	})
+	if err != nil {
+		return d.unrecorded(ctx, err)
+	}
+	return nil
 }
 
 // send makes one attempt, notes what became of each component, and returns the outcome that forbids most.
@@ -118,7 +140,9 @@ func (d *drive) settle(ctx context.Context, a rules.PlanAction, batch []hardware
 		return ctx.Err()
 	}
 	for _, c := range open {
+		_, known := d.at.results[c.ID]
 		switch {
+		case known: // what the call said of it was recorded before the stop
 		case err != nil:
 			d.at.note(c.ID, fmt.Sprintf("outcome unknown: the server stopped while it was sent, and its state cannot be read: %v", err))
 		case readings[c.ID].State == hardware.PowerStateRebooting:

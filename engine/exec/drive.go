@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,7 +36,14 @@ type drive struct {
 	began    time.Time
 	driving  bool // at is a step this drive has
 	at       cursor
+	place    atomic.Pointer[stepArgs] // the step of at, or the one that is being claimed, for the sweep
 }
+
+// Timeout implements river.Worker.
+func (*startWorker) Timeout(*river.Job[startArgs]) time.Duration { return jobTimeout }
+
+// Timeout implements river.Worker.
+func (*stepWorker) Timeout(*river.Job[stepArgs]) time.Duration { return jobTimeout }
 
 type startWorker struct {
 	river.WorkerDefaults[startArgs]
@@ -54,11 +62,14 @@ func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error
 	if errors.Is(err, store.ErrNotFound) || err == nil && row.State != db.TaskStatePending {
 		return nil // purged, cancelled or started by another wake-up
 	}
-	if err == nil {
-		err = d.load(row.RackID, row.Plan, row.Request)
-	}
 	if err != nil {
 		return fmt.Errorf("task %s: %w", d.task, err)
+	}
+	if row.Busy {
+		return river.JobSnooze(busyWait)
+	}
+	if err := d.load(row.RackID, row.Plan, row.Request); err != nil {
+		return d.giveUp(ctx, db.TaskStatePending, err)
 	}
 	ctx, leave := x.enter(ctx, d)
 	defer leave()
@@ -74,6 +85,7 @@ type stepWorker struct {
 func (w *stepWorker) Work(ctx context.Context, job *river.Job[stepArgs]) error {
 	x := w.x
 	d := &drive{x: x, task: job.Args.Task, began: x.now()}
+	d.place.Store(&job.Args)
 	// Registered before the claim: the sweep looks for claimed steps that no drive of this process stands for.
 	ctx, leave := x.enter(ctx, d)
 	defer leave()
@@ -87,14 +99,15 @@ func (w *stepWorker) Work(ctx context.Context, job *river.Job[stepArgs]) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // a wake-up of the past, or a second one
 	}
-	if err == nil {
-		err = d.load(row.RackID, row.Plan, row.Request)
+	if err != nil {
+		return fmt.Errorf("task %s: %w", d.task, err)
 	}
+	err = d.load(row.RackID, row.Plan, row.Request)
 	if err == nil {
 		d.at, err = cursorOf(row.TaskStep)
 	}
 	if err != nil {
-		return fmt.Errorf("task %s: %w", d.task, err)
+		return d.giveUp(ctx, db.TaskStateRunning, err)
 	}
 	d.deadline, d.driving = *row.TaskDeadlineAt, true
 	return d.run(ctx, func(context.Context) (bool, error) { return true, nil })
@@ -109,6 +122,26 @@ func (d *drive) load(rack uuid.UUID, plan, options []byte) error {
 		return fmt.Errorf("stored request: %w", err)
 	}
 	return nil
+}
+
+// giveUp fails a task that this Flow can't read: no other wake-up would do better.
+func (d *drive) giveUp(ctx context.Context, from db.TaskState, reason error) error {
+	d.x.log.Error("task cannot be read", "task", d.task, "err", reason)
+	to, err := task.Next(from, task.Fail)
+	if err != nil {
+		return err
+	}
+	err = d.x.persist(ctx, func(ctx context.Context) error {
+		_, err := db.New(d.x.store.Engine).TaskEnd(ctx, db.TaskEndParams{
+			ID: d.task, FromState: from, ToState: to, Message: task.FailureMessage(reason.Error()),
+		})
+		return err
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // it has ended otherwise
+	}
+	d.x.watch.Poke()
+	return err
 }
 
 // run drives steps until there is none to go on with. first says whether there is one to begin with.
@@ -163,13 +196,14 @@ func (d *drive) runStep(parent context.Context) error {
 		}
 		a := step.Actions[d.at.action]
 		batches := d.plan.Batches(step, a)
-		if d.at.batch == 0 && d.at.attempt == 0 && counts(a.Name) && !d.at.resumed {
+		if d.at.batch == 0 && d.at.attempt == 0 && counts(a.Name) {
 			d.at.completed, d.at.failed = 0, 0
 		}
-		select {
-		case <-d.x.draining:
+		if ctx.Err() != nil {
+			return cause
+		}
+		if d.x.stopping() || d.x.now().Sub(d.began) > maxSegment {
 			return d.park(parent, d.x.now())
-		default:
 		}
 		err := d.act(ctx, a, batches[d.at.batch])
 		switch {

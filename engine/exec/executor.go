@@ -26,8 +26,11 @@ const (
 	defaultInlineWait = 10 * time.Second
 	// maxSegment is how long a job goes on before it hands its step over at the next wait.
 	maxSegment = 5 * time.Minute
-	// jobTimeout ends a job whatever it does; its step goes on in another one.
-	jobTimeout = 30 * time.Minute
+	// jobTimeout ends a job whatever it does. It is longer than any call a rule may ask for (168 h): the limits of calls
+	// and steps end work, not this.
+	jobTimeout = 170 * time.Hour
+	// busyWait is how soon a start looks again whether the rack's cancelled driver has stopped.
+	busyWait = 500 * time.Millisecond
 	// fetchCooldown and fetchPoll: a job that River was not told of in time starts within a poll, and one that comes
 	// within the cool-down of a fetch waits for the next.
 	fetchCooldown = 5 * time.Millisecond
@@ -112,7 +115,7 @@ func (x *Executor) Start(ctx context.Context) error {
 	if err := x.register(ctx); err != nil {
 		return err
 	}
-	if err := x.sweep(ctx, x.node.id); err != nil {
+	if err := x.sweep(ctx, never, x.node.id); err != nil {
 		return fmt.Errorf("take back work: %w", err)
 	}
 	if x.idle {
@@ -159,11 +162,14 @@ func (x *Executor) Interrupt(id uuid.UUID) {
 	}
 }
 
-// Load is how many steps this process drives.
-func (x *Executor) Load() int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.drives)
+// stopping reports whether steps are to be handed over.
+func (x *Executor) stopping() bool {
+	select {
+	case <-x.draining:
+		return true
+	default:
+		return false
+	}
 }
 
 // enter registers a drive so that it can be interrupted; leave undoes it.
@@ -191,3 +197,6 @@ type quiet struct{ slog.Handler }
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
 }
+
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }

@@ -34,6 +34,8 @@ func (x *Executor) InsertStarts(ctx context.Context, tx pgx.Tx, tasks []uuid.UUI
 	params := make([]river.InsertManyParams, len(tasks))
 	for i, id := range tasks {
 		params[i].Args = startArgs{Task: id}
+		// Behind the steps of running tasks, whose time is running.
+		params[i].InsertOpts = &river.InsertOpts{Priority: 2}
 	}
 	return x.insert(ctx, tx, params)
 }

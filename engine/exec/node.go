@@ -17,6 +17,11 @@ const (
 	heartbeatEvery = 2 * time.Second
 	// staleAfter is how long a node may miss its heartbeats before others take its work.
 	staleAfter = 10 * time.Second
+	// heartbeatLimit is how long a heartbeat may take; it is lost then, not late.
+	heartbeatLimit = 2 * time.Second
+	// never is a staleness that no node reaches. A node that starts takes only its own former lives for dead: others may
+	// have missed heartbeats because the database was away.
+	never = 10 * 365 * 24 * time.Hour
 	// lostGrace is how long a wake-up may be late before it counts as lost.
 	lostGrace = 30 * time.Second
 )
@@ -58,7 +63,7 @@ func (x *Executor) Run(ctx context.Context) {
 			return
 		case <-beat.C:
 		}
-		n, err := db.New(x.store.Engine).NodeHeartbeat(ctx, db.NodeHeartbeatParams{Incarnation: x.node.incarnation})
+		n, err := x.heartbeat(ctx)
 		now := x.now()
 		if err != nil {
 			if ctx.Err() == nil {
@@ -74,15 +79,50 @@ func (x *Executor) Run(ctx context.Context) {
 			x.rejoin(ctx)
 			continue
 		}
-		if now.Sub(steady) >= staleAfter {
-			if err := x.sweep(ctx, uuid.Nil); err != nil && ctx.Err() == nil {
-				x.log.Warn("sweep", "err", err)
-			}
-		}
-		if strangers, err = x.disown(ctx, strangers); err != nil && ctx.Err() == nil {
-			x.log.Warn("sweep own steps", "err", err)
-		}
+		strangers = x.tend(ctx, now.Sub(steady) >= staleAfter, strangers)
 	}
+}
+
+// tend looks after work between two heartbeats: in no more time than a heartbeat may be late.
+func (x *Executor) tend(ctx context.Context, others bool, strangers map[stepArgs]bool) map[stepArgs]bool {
+	limited, cancel := context.WithTimeout(ctx, staleAfter/2)
+	defer cancel()
+	var err error
+	if others {
+		err = x.sweep(limited, staleAfter, uuid.Nil)
+	}
+	strangers, derr := x.disown(limited, strangers)
+	if err = errors.Join(err, derr, x.interruptEnded(limited)); err != nil && ctx.Err() == nil {
+		x.log.Warn("sweep", "err", err)
+	}
+	return strangers
+}
+
+func (x *Executor) heartbeat(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatLimit)
+	defer cancel()
+	return db.New(x.store.Engine).NodeHeartbeat(ctx, db.NodeHeartbeatParams{Incarnation: x.node.incarnation})
+}
+
+// interruptEnded stops drives whose tasks have ended elsewhere; the notification of that may have been lost.
+func (x *Executor) interruptEnded(ctx context.Context) error {
+	var ids []uuid.UUID
+	x.mu.Lock()
+	for d := range x.drives {
+		ids = append(ids, d.task)
+	}
+	x.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	ended, err := db.New(x.store.Engine).TaskListEnded(ctx, db.TaskListEndedParams{Ids: ids})
+	if err != nil {
+		return fmt.Errorf("ended tasks: %w", err)
+	}
+	for _, id := range ended {
+		x.Interrupt(id)
+	}
+	return nil
 }
 
 // rejoin comes back after this node was declared dead: its steps are in other hands, so their drives must end.
@@ -98,13 +138,13 @@ func (x *Executor) rejoin(ctx context.Context) {
 	}
 }
 
-// sweep takes over the work of dead nodes, and of the earlier lives of one whose id is given, and finds wake-ups that were
-// lost.
-func (x *Executor) sweep(ctx context.Context, earlier uuid.UUID) error {
+// sweep takes over the work of nodes that have not been heard of for so long, and of the earlier lives of one whose id is
+// given, and finds wake-ups that were lost.
+func (x *Executor) sweep(ctx context.Context, stale time.Duration, earlier uuid.UUID) error {
 	return store.InTx(ctx, x.store.Engine, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		// Whoever deletes a node's row takes its work over; others wait for the row and then find it gone.
-		dead, err := q.NodeReap(ctx, db.NodeReapParams{Self: x.node.incarnation, NodeID: earlier, StaleAfter: staleAfter})
+		dead, err := q.NodeReap(ctx, db.NodeReapParams{Self: x.node.incarnation, NodeID: earlier, StaleAfter: stale})
 		if err != nil {
 			return fmt.Errorf("reap nodes: %w", err)
 		}
@@ -206,17 +246,19 @@ func (x *Executor) disown(ctx context.Context, before map[stepArgs]bool) (map[st
 	if err != nil {
 		return before, err
 	}
-	driven := map[uuid.UUID]bool{}
+	driven := map[stepArgs]bool{}
 	x.mu.Lock()
 	for d := range x.drives {
-		driven[d.task] = true
+		if place := d.place.Load(); place != nil {
+			driven[*place] = true
+		}
 	}
 	x.mu.Unlock()
 	strangers := map[stepArgs]bool{}
 	var orphans []stepArgs
 	for _, r := range rows {
 		s := stepArgs{Task: r.TaskID, Stage: r.Stage, Step: r.Step, Epoch: r.Epoch}
-		if driven[s.Task] {
+		if driven[s] {
 			continue
 		}
 		if strangers[s] = true; before[s] {

@@ -3,6 +3,7 @@ package exec
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +91,12 @@ func (c *cursor) note(id uuid.UUID, text string) {
 	if c.results == nil {
 		c.results = map[uuid.UUID]string{}
 	}
-	c.results[id] = text
+	c.results[id] = storable(text)
+}
+
+// storable makes text from outside fit for the database.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
 }
 
 // open lists the components of a batch that are not confirmed.

@@ -20,8 +20,8 @@ import (
 func (x *Executor) persist(ctx context.Context, fn func(context.Context) error) error {
 	backoff := 20 * time.Millisecond
 	for {
-		err := fn(ctx)
-		if err == nil || !store.Unavailable(err) {
+		err := x.try(ctx, fn)
+		if err == nil || !store.Unavailable(err) && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 			return err
 		}
 		x.log.Warn("database unavailable, trying again", "err", err, "in", backoff)
@@ -32,6 +32,13 @@ func (x *Executor) persist(ctx context.Context, fn func(context.Context) error) 
 		}
 		backoff = min(2*backoff, time.Second)
 	}
+}
+
+// try bounds one attempt: a server that has vanished may leave a connection that never answers, while a new one would.
+func (x *Executor) try(ctx context.Context, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return fn(ctx)
 }
 
 // opening is the first stage from an index on that has something to do, and how it is opened.
@@ -84,6 +91,7 @@ func (d *drive) wake(ctx context.Context, tx pgx.Tx, o opening) error {
 
 func (d *drive) enter(o opening, now time.Time) {
 	d.at = cursor{stage: o.stage, step: int(o.steps[0]), deadline: o.deadlines[0], actionStarted: now}
+	d.place.Store(&stepArgs{Task: d.task, Stage: int32(o.stage), Step: o.steps[0]})
 }
 
 // start opens the first stage of the pending task; false when it is not pending any more.
@@ -124,25 +132,40 @@ func (d *drive) start(ctx context.Context) (bool, error) {
 
 // checkpoint records the cursor after an act. announce tells the watchers which action made progress.
 func (d *drive) checkpoint(ctx context.Context, a rules.PlanAction, announce bool) error {
-	step := d.stepPlan()
 	err := d.x.persist(ctx, func(ctx context.Context) error {
-		_, err := db.New(d.x.store.Engine).StepCheckpoint(ctx, db.StepCheckpointParams{
-			TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
-			Action: int32(d.at.action), Batch: int32(d.at.batch), Attempt: int32(d.at.attempt),
-			ActionStartedAt: d.at.actionStarted, Intent: d.at.intent,
-			Completed: int32(d.at.completed), Failed: int32(d.at.failed), Results: d.at.resultsJSON(),
-			StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),
-			ComponentType: string(step.ComponentType), ActionName: string(a.Name), Total: int32(d.total()), Announce: announce,
-		})
+		_, err := db.New(d.x.store.Engine).StepCheckpoint(ctx, d.checkpointParams(a, announce))
 		return err
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return errLost
+	if err != nil {
+		return d.unrecorded(ctx, err)
 	}
-	if err == nil && announce {
+	if announce {
 		d.x.watch.Poke()
 	}
-	return err
+	return nil
+}
+
+func (d *drive) checkpointParams(a rules.PlanAction, announce bool) db.StepCheckpointParams {
+	return db.StepCheckpointParams{
+		TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
+		Action: int32(d.at.action), Batch: int32(d.at.batch), Attempt: int32(d.at.attempt),
+		ActionStartedAt: d.at.actionStarted, Intent: d.at.intent,
+		Completed: int32(d.at.completed), Failed: int32(d.at.failed), Results: d.at.resultsJSON(),
+		StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),
+		ComponentType: string(d.stepPlan().ComponentType), ActionName: string(a.Name), Total: int32(d.total()), Announce: announce,
+	}
+}
+
+// unrecorded says what it means for the drive that a row was not written. It is never the step's failure.
+func (d *drive) unrecorded(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return errLost
+	case ctx.Err() != nil:
+		return ended(ctx)
+	default:
+		return fmt.Errorf("%w: %w", errFault, err)
+	}
 }
 
 func (d *drive) total() int { return len(d.plan.Components[d.stepPlan().ComponentType]) }
@@ -217,7 +240,7 @@ func (d *drive) endParams(failure error) db.StepEndParams {
 		ComponentType: string(step.ComponentType), ActionName: d.actionName(), Total: int32(d.total()),
 	}
 	if failure != nil {
-		text := failure.Error()
+		text := storable(failure.Error())
 		stage := fmt.Sprintf("component type %s failed: %s", step.ComponentType, text)
 		p.Error, p.StageError = &text, &stage
 	}
@@ -278,10 +301,8 @@ func (d *drive) park(ctx context.Context, due time.Time) error {
 			return err
 		})
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return errLost
-	} else if err != nil {
-		return err
+	if err != nil {
+		return d.unrecorded(ctx, err)
 	}
 	return errParked
 }

@@ -45,9 +45,26 @@ func (d *drive) verifyPowerStatus(ctx context.Context, a rules.PlanAction, batch
 
 // verifyReachability polls the types it was given, over the whole task, until each has been found reachable once.
 func (d *drive) verifyReachability(ctx context.Context, a rules.PlanAction, _ []hardware.Component) error {
-	open := slices.Clone(a.Types)
+	// A type that was found is remembered by its components, also while the step is parked.
+	found := func(t hardware.ComponentType) bool {
+		list := d.plan.Components[t]
+		if len(list) == 0 {
+			return true
+		}
+		_, known := d.at.results[list[0].ID]
+		return known
+	}
+	open := slices.DeleteFunc(slices.Clone(a.Types), found)
 	look := func(ctx context.Context, limit time.Duration) bool {
-		open = slices.DeleteFunc(open, func(t hardware.ComponentType) bool { return d.reachable(ctx, t, a.RequireAll, limit) })
+		open = slices.DeleteFunc(open, func(t hardware.ComponentType) bool {
+			if !d.reachable(ctx, t, a.RequireAll, limit) {
+				return false
+			}
+			for _, c := range d.plan.Components[t] {
+				d.at.confirm(c.ID)
+			}
+			return true
+		})
 		return len(open) == 0
 	}
 	return d.poll(ctx, a, look, func() error {

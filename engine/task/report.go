@@ -107,6 +107,9 @@ func NewReport(t db.Task, plan rules.Plan, steps []db.TaskStep) Report {
 			sr.Status, sr.FinishedAt, sr.Error = ReportRunning, nil, ""
 		case first != nil:
 			sr.Status = ReportFailed
+			if t.StageError != nil { // what the message says, too
+				sr.Error = cut(*t.StageError, maxMessage)
+			}
 			if t.State == db.TaskStateTerminated {
 				sr.Error = MessageCancelled
 			}

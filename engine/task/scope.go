@@ -1,7 +1,6 @@
 package task
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -36,15 +35,20 @@ type RackTargets struct {
 	Components []rules.Component
 }
 
+// validate refuses a scope of the wrong size.
+func (s Scope) validate() error {
+	switch n := len(s.Racks); {
+	case n == 0:
+		return fault.Invalid("target_spec.racks.targets", "must have at least one entry")
+	case n > maxTargets:
+		return fault.Invalid("target_spec.racks.targets", "has %d entries, at most %d are allowed", n, maxTargets)
+	}
+	return nil
+}
+
 // resolve turns a scope into racks with their components, in ascending order of rack id. It takes two queries whatever
 // the size of the scope; the first entry that names nothing fails the whole.
 func (s Scope) resolve(ctx context.Context, q *db.Queries) ([]RackTargets, error) {
-	if len(s.Racks) == 0 {
-		return nil, fault.Invalid("target_spec.racks.targets", "must have at least one entry")
-	}
-	if len(s.Racks) > maxTargets {
-		return nil, fault.Invalid("target_spec.racks.targets", "has %d entries, at most %d are allowed", len(s.Racks), maxTargets)
-	}
 	params := db.RackListByScopeParams{Ids: []uuid.UUID{}, Names: []string{}, ExternalIds: []string{}}
 	for _, r := range s.Racks {
 		switch {
@@ -62,8 +66,14 @@ func (s Scope) resolve(ctx context.Context, q *db.Queries) ([]RackTargets, error
 	}
 	// Types asked for by rack; nil in the list of a rack means all of them.
 	wanted := map[uuid.UUID][][]hardware.ComponentType{}
+	byIdentifier := map[string][]uuid.UUID{}
+	for _, row := range found {
+		for _, key := range []string{row.ID.String(), "name " + row.Name, "external id " + deref(row.ExternalID)} {
+			byIdentifier[key] = append(byIdentifier[key], row.ID)
+		}
+	}
 	for i, r := range s.Racks {
-		id, err := r.pick(i, found)
+		id, err := r.pick(i, byIdentifier)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +84,7 @@ func (s Scope) resolve(ctx context.Context, q *db.Queries) ([]RackTargets, error
 	for id := range wanted {
 		ids = append(ids, id)
 	}
-	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	sortIDs(ids)
 	rows, err := q.ComponentTargets(ctx, db.ComponentTargetsParams{RackIds: ids, Ids: []uuid.UUID{}})
 	if err != nil {
 		return nil, fmt.Errorf("resolve components: %w", err)
@@ -95,35 +105,22 @@ func (s Scope) resolve(ctx context.Context, q *db.Queries) ([]RackTargets, error
 	return targets, nil
 }
 
-func (r RackRef) pick(index int, found []db.RackListByScopeRow) (uuid.UUID, error) {
-	var hits []uuid.UUID
-	var kind, text string
-	for _, row := range found {
-		switch {
-		case r.Name != "":
-			kind, text = "name ", r.Name
-			if row.Name == r.Name {
-				hits = append(hits, row.ID)
-			}
-		case r.ExternalID != "":
-			kind, text = "external id ", r.ExternalID
-			if row.ExternalID != nil && *row.ExternalID == r.ExternalID {
-				hits = append(hits, row.ID)
-			}
-		default:
-			if row.ID == r.ID {
-				hits = append(hits, row.ID)
-			}
-		}
+// key is how the reference names its rack, for looking up and for messages.
+func (r RackRef) key() string {
+	switch {
+	case r.Name != "":
+		return "name " + r.Name
+	case r.ExternalID != "":
+		return "external id " + r.ExternalID
+	default:
+		return r.ID.String()
 	}
-	if r.Name == "" && r.ExternalID == "" {
-		text = r.ID.String()
-	} else if kind == "" { // nothing was found at all
-		text = r.Name + r.ExternalID
-	}
-	switch len(hits) {
+}
+
+func (r RackRef) pick(index int, found map[string][]uuid.UUID) (uuid.UUID, error) {
+	switch hits := found[r.key()]; len(hits) {
 	case 0:
-		return uuid.Nil, fault.NotFound("rack %s%s not found (target_spec.racks.targets[%d])", kind, text, index)
+		return uuid.Nil, fault.NotFound("rack %s not found (target_spec.racks.targets[%d])", r.key(), index)
 	case 1:
 		return hits[0], nil
 	default:
@@ -147,8 +144,13 @@ func component(row db.ComponentTargetsRow) rules.Component {
 	if row.RackID != nil {
 		c.RackID = *row.RackID
 	}
-	if row.ExternalID != nil {
-		c.ExternalID = *row.ExternalID
-	}
+	c.ExternalID = deref(row.ExternalID)
 	return c
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

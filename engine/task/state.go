@@ -1,14 +1,10 @@
 package task
 
 import (
-	"errors"
 	"fmt"
 
 	"rackflow.dev/flow/store/db"
 )
-
-// ErrMoved means that a task is no longer in the state a move was decided for.
-var ErrMoved = errors.New("task has moved")
 
 // Event is what makes a task move from one state to another.
 type Event string

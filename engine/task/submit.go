@@ -66,6 +66,9 @@ func (s *Service) Submit(ctx context.Context, req Request) (Submission, error) {
 	if err := req.Operation.Validate(); err != nil {
 		return Submission{}, fault.Invalid("operation", "%v", err)
 	}
+	if err := req.Scope.validate(); err != nil {
+		return Submission{}, err
+	}
 	drafts, err := s.drafts(ctx, req)
 	if err != nil {
 		return Submission{}, err
@@ -298,7 +301,9 @@ func (s *Service) admit(ctx context.Context, req Request, options []byte, drafts
 		if params.JobIds, err = s.Jobs.InsertStarts(ctx, tx, params.Ids); err != nil {
 			return fmt.Errorf("start jobs: %w", err)
 		}
-		if err := q.TaskInsertMany(ctx, params); err != nil {
+		if err := q.TaskInsertMany(ctx, params); store.Violates(err, "task_applied_rule_fkey") {
+			return fault.Precondition("the rule that applies was deleted meanwhile; submit again")
+		} else if err != nil {
 			return fmt.Errorf("insert tasks: %w", err)
 		}
 		admitted = params.Ids

@@ -18,8 +18,12 @@ import (
 const (
 	// hubPoll is how often the event table is looked at when no wake-up arrives: one may be lost with a connection.
 	hubPoll = time.Second
-	// hubSettle is how soon it is looked at again while an open transaction may still bring an earlier event.
-	hubSettle = 5 * time.Millisecond
+	// hubSettle is how soon it is looked at again while an open transaction may still bring an earlier event; twice as long
+	// each time, up to hubPatience: somebody's long transaction must not keep the hub busy.
+	hubSettle   = 5 * time.Millisecond
+	hubPatience = 100 * time.Millisecond
+	// hubMarks bounds the readings that wait.
+	hubMarks = 64
 	// hubPause is the least time between two looks, and between two notifications: many commits share one.
 	hubPause = 10 * time.Millisecond
 	// watchPage is how many events a watcher that is behind reads at a time.
@@ -83,7 +87,7 @@ func (h *Hub) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { h.notifyPeers(ctx) })
 	defer group.Wait()
-	again := hubPoll
+	again, settle := hubPoll, hubSettle
 	for {
 		select {
 		case <-ctx.Done():
@@ -99,10 +103,14 @@ func (h *Hub) Run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("event table cannot be read", "err", err)
 		}
-		if err == nil && !settled {
-			again = hubSettle
+		settle = min(2*settle, hubPatience)
+		if settled {
+			settle = hubSettle
 		}
-		pause(ctx, hubPause)
+		if err == nil && !settled {
+			again = settle
+		}
+		pause(ctx, max(hubPause, settle/2))
 	}
 }
 
@@ -147,7 +155,7 @@ func (h *Hub) look(ctx context.Context) (bool, error) {
 	if n := len(h.marks); n > 0 {
 		newest = h.marks[n-1].id
 	}
-	if id > newest {
+	if id > newest && len(h.marks) < hubMarks {
 		xid, err := q.EventMark(ctx)
 		if err != nil {
 			return false, err
@@ -219,13 +227,38 @@ type WatchFilter struct {
 	After int64 // id of the last event already seen
 }
 
-// Newest is the id of the newest event there may be: whoever follows after it sees only what happens from now on.
+// Newest is the id of the newest event: whoever follows after it sees what is committed from now on. An event that an open
+// transaction has taken an id for counts as one to come, so it waits for those.
 func (h *Hub) Newest(ctx context.Context) (int64, error) {
+	defer h.attend()()
 	id, err := db.New(h.store.API).EventHorizon(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("newest event: %w", err)
 	}
-	return id, nil
+	for {
+		horizon, moved := h.position()
+		if horizon >= id {
+			return id, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-moved:
+		}
+	}
+}
+
+// attend makes the hub look at events until the function it returns is called.
+func (h *Hub) attend() func() {
+	h.mu.Lock()
+	h.watchers++
+	h.mu.Unlock()
+	h.Wake()
+	return func() {
+		h.mu.Lock()
+		h.watchers--
+		h.mu.Unlock()
+	}
 }
 
 // matcher is the filter as a function.
@@ -242,16 +275,8 @@ func (f WatchFilter) matcher() func(db.Event) bool {
 
 // Follow calls emit for every event of the filter in ascending order of ids, without gaps, until ctx ends or emit fails.
 func (h *Hub) Follow(ctx context.Context, f WatchFilter, emit func(db.Event) error) error {
-	h.mu.Lock()
-	h.watchers++
-	h.mu.Unlock()
-	defer func() {
-		h.mu.Lock()
-		h.watchers--
-		h.mu.Unlock()
-	}()
+	defer h.attend()()
 	cursor := f.After
-	h.Wake()
 	wanted := f.matcher()
 	for {
 		horizon, moved := h.position()

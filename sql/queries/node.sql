@@ -8,9 +8,6 @@ UPDATE node SET heartbeat_at = now() WHERE incarnation = @incarnation;
 -- name: NodeInsert :exec
 INSERT INTO node (incarnation, node_id, host, version) VALUES (@incarnation, @node_id, @host, @version);
 
--- name: NodeList :many
-SELECT * FROM node ORDER BY started_at, incarnation;
-
 -- name: NodeReap :many
 -- Removes the nodes that have missed their heartbeats, and other lives of one node, and says which they were. Their
 -- work is taken over in the same transaction.

@@ -16,7 +16,7 @@ WHERE (sqlc.narg('rack_id')::uuid IS NULL OR task.rack_id = sqlc.narg('rack_id')
     AND (NOT @active_only::boolean OR task.state IN ('waiting', 'pending', 'running'));
 
 -- name: TaskEnd :one
--- Moves a task that has started to a terminal state and tells the watchers. No row: the task has moved since.
+-- Moves a task to a terminal state and tells the watchers. No row: the task has moved since.
 WITH t AS (
     UPDATE task
     SET state = @to_state, message = @message, finished_at = now(), updated_at = now(), queue_expires_at = NULL
@@ -27,9 +27,6 @@ WITH t AS (
     SELECT 'task_finished', id, rack_id, state, message, @stages::integer FROM t
 )
 SELECT id FROM t;
-
--- name: TaskGet :one
-SELECT * FROM task WHERE id = @id;
 
 -- name: TaskInsertMany :exec
 -- Inserts the tasks of one submission with their plans and tells the watchers, all in one round trip.
@@ -72,7 +69,13 @@ WHERE task.id = ANY (@ids::uuid[]);
 SELECT * FROM task WHERE id = @id FOR NO KEY UPDATE;
 
 -- name: TaskPlan :one
-SELECT task.rack_id, task.state, task.applied_rule_id, task_plan.request, task_plan.plan
+-- What starting a task needs. The rack is busy while a driver of a task that was cancelled there less than a minute ago
+-- has not stopped.
+SELECT task.rack_id, task.state, task_plan.request, task_plan.plan,
+    EXISTS (SELECT FROM task AS cancelled JOIN task_step ON task_step.task_id = cancelled.id
+        JOIN node ON node.incarnation = task_step.node
+        WHERE cancelled.rack_id = task.rack_id AND cancelled.state = 'terminated'
+            AND cancelled.finished_at > now() - interval '60 seconds') AS busy
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = @id;
 
@@ -142,3 +145,7 @@ WHERE task.state = 'pending' AND (
 -- name: TaskTouch :exec
 -- Notes that pending tasks were given new start jobs; the number of the first one stays what clients see.
 UPDATE task SET updated_at = now() WHERE id = ANY (@ids::uuid[]) AND state = 'pending';
+
+-- name: TaskListEnded :many
+-- Those of the given tasks that have ended.
+SELECT id FROM task WHERE id = ANY (@ids::uuid[]) AND state IN ('completed', 'failed', 'terminated');

@@ -115,9 +115,12 @@ FROM task_step JOIN task ON task.id = task_step.task_id
 WHERE task_step.node = @node AND task_step.state = 'running' AND task.state = 'running';
 
 -- name: StepRelease :exec
--- A driver has stopped without an outcome: its task has ended.
+-- A driver has stopped without an outcome because its task has ended. A step of a running task keeps its stamp: whoever
+-- takes it over goes by that.
 UPDATE task_step SET node = NULL
-WHERE task_id = @task_id AND stage = @stage AND step = @step AND epoch = @epoch AND node = @node;
+FROM task
+WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+    AND task_step.epoch = @epoch AND task_step.node = @node AND task.id = task_step.task_id AND task.state <> 'running';
 
 -- name: StepRevoke :many
 -- Takes steps from whoever has them, if anyone: a new epoch for a new wake-up.

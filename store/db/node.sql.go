@@ -77,37 +77,6 @@ func (q *Queries) NodeInsert(ctx context.Context, arg NodeInsertParams) error {
 	return err
 }
 
-const nodeList = `-- name: NodeList :many
-SELECT incarnation, node_id, host, version, started_at, heartbeat_at FROM node ORDER BY started_at, incarnation
-`
-
-func (q *Queries) NodeList(ctx context.Context) ([]Node, error) {
-	rows, err := q.db.Query(ctx, nodeList)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Node
-	for rows.Next() {
-		var i Node
-		if err := rows.Scan(
-			&i.Incarnation,
-			&i.NodeID,
-			&i.Host,
-			&i.Version,
-			&i.StartedAt,
-			&i.HeartbeatAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const nodeReap = `-- name: NodeReap :many
 DELETE FROM node
 WHERE incarnation <> $1 AND (heartbeat_at < now() - $2::interval OR node_id = $3)

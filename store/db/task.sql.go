@@ -164,7 +164,7 @@ type TaskEndParams struct {
 	Stages    int32
 }
 
-// Moves a task that has started to a terminal state and tells the watchers. No row: the task has moved since.
+// Moves a task to a terminal state and tells the watchers. No row: the task has moved since.
 func (q *Queries) TaskEnd(ctx context.Context, arg TaskEndParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, taskEnd,
 		arg.ToState,
@@ -176,40 +176,6 @@ func (q *Queries) TaskEnd(ctx context.Context, arg TaskEndParams) (uuid.UUID, er
 	var id uuid.UUID
 	err := row.Scan(&id)
 	return id, err
-}
-
-const taskGet = `-- name: TaskGet :one
-SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1
-`
-
-type TaskGetParams struct {
-	ID uuid.UUID
-}
-
-func (q *Queries) TaskGet(ctx context.Context, arg TaskGetParams) (Task, error) {
-	row := q.db.QueryRow(ctx, taskGet, arg.ID)
-	var i Task
-	err := row.Scan(
-		&i.ID,
-		&i.RackID,
-		&i.OperationType,
-		&i.OperationCode,
-		&i.Description,
-		&i.State,
-		&i.Message,
-		&i.AppliedRuleID,
-		&i.JobID,
-		&i.QueueExpiresAt,
-		&i.Stage,
-		&i.OpenSteps,
-		&i.StageError,
-		&i.DeadlineAt,
-		&i.CreatedAt,
-		&i.StartedAt,
-		&i.FinishedAt,
-		&i.UpdatedAt,
-	)
-	return i, err
 }
 
 const taskInsertMany = `-- name: TaskInsertMany :exec
@@ -400,6 +366,35 @@ func (q *Queries) TaskListByIDs(ctx context.Context, arg TaskListByIDsParams) ([
 	return items, nil
 }
 
+const taskListEnded = `-- name: TaskListEnded :many
+SELECT id FROM task WHERE id = ANY ($1::uuid[]) AND state IN ('completed', 'failed', 'terminated')
+`
+
+type TaskListEndedParams struct {
+	Ids []uuid.UUID
+}
+
+// Those of the given tasks that have ended.
+func (q *Queries) TaskListEnded(ctx context.Context, arg TaskListEndedParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, taskListEnded, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const taskListUnstarted = `-- name: TaskListUnstarted :many
 SELECT task.id
 FROM task LEFT JOIN river_job ON river_job.id = task.job_id
@@ -485,7 +480,11 @@ func (q *Queries) TaskNotifyEnd(ctx context.Context, arg TaskNotifyEndParams) er
 }
 
 const taskPlan = `-- name: TaskPlan :one
-SELECT task.rack_id, task.state, task.applied_rule_id, task_plan.request, task_plan.plan
+SELECT task.rack_id, task.state, task_plan.request, task_plan.plan,
+    EXISTS (SELECT FROM task AS cancelled JOIN task_step ON task_step.task_id = cancelled.id
+        JOIN node ON node.incarnation = task_step.node
+        WHERE cancelled.rack_id = task.rack_id AND cancelled.state = 'terminated'
+            AND cancelled.finished_at > now() - interval '60 seconds') AS busy
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = $1
 `
@@ -495,22 +494,24 @@ type TaskPlanParams struct {
 }
 
 type TaskPlanRow struct {
-	RackID        uuid.UUID
-	State         TaskState
-	AppliedRuleID *uuid.UUID
-	Request       json.RawMessage
-	Plan          []byte
+	RackID  uuid.UUID
+	State   TaskState
+	Request json.RawMessage
+	Plan    []byte
+	Busy    bool
 }
 
+// What starting a task needs. The rack is busy while a driver of a task that was cancelled there less than a minute ago
+// has not stopped.
 func (q *Queries) TaskPlan(ctx context.Context, arg TaskPlanParams) (TaskPlanRow, error) {
 	row := q.db.QueryRow(ctx, taskPlan, arg.ID)
 	var i TaskPlanRow
 	err := row.Scan(
 		&i.RackID,
 		&i.State,
-		&i.AppliedRuleID,
 		&i.Request,
 		&i.Plan,
+		&i.Busy,
 	)
 	return i, err
 }

@@ -429,7 +429,9 @@ func (q *Queries) StepPark(ctx context.Context, arg StepParkParams) (int32, erro
 
 const stepRelease = `-- name: StepRelease :exec
 UPDATE task_step SET node = NULL
-WHERE task_id = $1 AND stage = $2 AND step = $3 AND epoch = $4 AND node = $5
+FROM task
+WHERE task_step.task_id = $1 AND task_step.stage = $2 AND task_step.step = $3
+    AND task_step.epoch = $4 AND task_step.node = $5 AND task.id = task_step.task_id AND task.state <> 'running'
 `
 
 type StepReleaseParams struct {
@@ -440,7 +442,8 @@ type StepReleaseParams struct {
 	Node   *uuid.UUID
 }
 
-// A driver has stopped without an outcome: its task has ended.
+// A driver has stopped without an outcome because its task has ended. A step of a running task keeps its stamp: whoever
+// takes it over goes by that.
 func (q *Queries) StepRelease(ctx context.Context, arg StepReleaseParams) error {
 	_, err := q.db.Exec(ctx, stepRelease,
 		arg.TaskID,
