@@ -46,14 +46,18 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 			return nil
 		}
 		d.at.attempt++
-		worst := d.send(ctx, controller, a, open)
+		refused := d.send(ctx, controller, a, open)
 		if open = d.at.open(batch); len(open) == 0 {
 			return nil
 		}
 		if ctx.Err() != nil {
+			// The call was cut off by us: what it says of itself is no verdict. Whoever drives on looks at the device.
+			for _, c := range open {
+				delete(d.at.results, c.ID)
+			}
 			return ctx.Err()
 		}
-		if worst == hardware.OutcomeRefused || d.at.attempt >= a.Retry.MaxAttempts {
+		if refused || d.at.attempt >= a.Retry.MaxAttempts {
 			d.at.failed = len(open)
 			d.at.completed += len(batch) - len(open)
 			return d.commandError(open)
@@ -83,13 +87,12 @@ func (d *drive) intend(ctx context.Context, a rules.PlanAction) error {
 	return nil
 }
 
-// send makes one attempt, notes what became of each component, and returns the outcome that forbids most.
-func (d *drive) send(ctx context.Context, controller hardware.PowerController, a rules.PlanAction, open []hardware.Component) hardware.Outcome {
+// send makes one attempt and notes what became of each component; it tells whether any was refused.
+func (d *drive) send(ctx context.Context, controller hardware.PowerController, a rules.PlanAction, open []hardware.Component) (refused bool) {
 	call, cancel := context.WithTimeout(ctx, d.x.scaled(time.Duration(a.AttemptTimeout)))
 	defer cancel()
 	results, err := controller.PowerControl(call, hardware.Target{Type: d.stepPlan().ComponentType, Components: open}, a.Operation,
 		hardware.PowerOptions{Bypass: d.options.OverrideReadiness})
-	worst := hardware.OutcomeUncertain
 	for _, c := range open {
 		failure, known := results[c.ID]
 		switch {
@@ -102,16 +105,14 @@ func (d *drive) send(ctx context.Context, controller hardware.PowerController, a
 			continue
 		}
 		how := hardware.OutcomeOf(failure)
-		if how == hardware.OutcomeRefused {
-			worst = how
-		}
+		refused = refused || how == hardware.OutcomeRefused
 		text := d.attemptError(failure, a).Error()
 		if _, repeatable := a.Operation.WantedState(); !repeatable && how == hardware.OutcomeUncertain {
 			text = "outcome unknown: " + text
 		}
 		d.at.note(c.ID, text)
 	}
-	return worst
+	return refused
 }
 
 // look confirms the components that are in the wanted state already. When it can't tell, the command is sent again.

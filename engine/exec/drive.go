@@ -270,7 +270,7 @@ func (d *drive) wait(ctx context.Context, until time.Time) error {
 	case <-timer.C:
 		return nil
 	case <-d.x.draining:
-		return d.park(ctx, until)
+		return d.park(ctx, d.x.now()) // whoever takes it waits out the rest
 	case <-ctx.Done():
 		return ctx.Err()
 	}

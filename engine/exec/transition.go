@@ -284,9 +284,13 @@ func (d *drive) verdict(stageError *string, now time.Time) (db.TaskState, string
 // park gives the step back until its due time; the job that will wake it is in the same transaction.
 func (d *drive) park(ctx context.Context, due time.Time) error {
 	due = earliest(due, earliest(d.at.deadline, d.deadline))
+	var at time.Time // a job that is due is fetched at once; one with a time waits for River's next look
+	if due.After(d.x.now()) {
+		at = due
+	}
 	err := d.x.persist(ctx, func(ctx context.Context) error {
 		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
-			jobs, err := d.x.insertSteps(ctx, tx, due, []stepArgs{{
+			jobs, err := d.x.insertSteps(ctx, tx, at, []stepArgs{{
 				Task: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch + 1,
 			}})
 			if err != nil {
