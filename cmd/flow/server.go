@@ -141,7 +141,7 @@ func (s *runningServer) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	var errs []error
 	if s.http != nil {
-		// Streams end only when they are cut, so requests get a part of the time.
+		s.engine.Watch.Close() // streams would last for ever
 		drain, cancel := context.WithTimeout(ctx, 2*time.Second)
 		if err := s.http.Shutdown(drain); err != nil {
 			errs = append(errs, s.http.Close())

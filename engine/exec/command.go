@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
-	"rackflow.dev/flow/store"
-	"rackflow.dev/flow/store/db"
 )
 
 // powerControl sends one power command to a batch and sees that every component took it.
@@ -33,12 +29,14 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 		if d.at.intent {
 			return d.settle(ctx, a, batch)
 		}
-		if err := d.intend(ctx, a); err != nil {
+		d.markRestless(ctx, a, batch)
+		d.at.intent = true
+		if err := d.checkpoint(ctx, a, false); err != nil {
 			return err
 		}
 	}
 	for {
-		if d.at.attempt > 0 || d.at.resumed {
+		if repeatable && (d.at.attempt > 0 || d.at.resumed) {
 			d.look(ctx, a, batch)
 		}
 		open := d.at.open(batch)
@@ -68,23 +66,16 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 	}
 }
 
-// intend writes down that a command is about to be sent, unless the task is being ended: whoever ends it has its row.
-func (d *drive) intend(ctx context.Context, a rules.PlanAction) error {
-	d.at.intent = true
-	err := d.x.persist(ctx, func(ctx context.Context) error {
-		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
-			q := db.New(tx)
-			if _, err := q.TaskLock(ctx, db.TaskLockParams{ID: d.task}); err != nil {
-				return err
-			}
-			_, err := q.StepCheckpoint(ctx, d.checkpointParams(a, false))
-			return err
-		})
-	})
-	if err != nil {
-		return d.unrecorded(ctx, err)
+// markRestless notes which components are not at rest before a reset is sent: of those, a later look can't tell whether it
+// is this reset that makes them reboot. Sending it overwrites the note.
+func (d *drive) markRestless(ctx context.Context, a rules.PlanAction, batch []hardware.Component) {
+	readings, err := d.powerStatus(ctx, hardware.Target{Type: d.stepPlan().ComponentType, Components: batch},
+		d.x.scaled(time.Duration(a.AttemptTimeout)))
+	for _, c := range batch {
+		if s := readings[c.ID].State; err != nil || s != hardware.PowerStateOn && s != hardware.PowerStateOff {
+			d.at.note(c.ID, "outcome unknown: the server stopped while it was sent, to a component that was not at rest before; not sent again")
+		}
 	}
-	return nil
 }
 
 // send makes one attempt and notes what became of each component; it tells whether any was refused.
@@ -143,7 +134,7 @@ func (d *drive) settle(ctx context.Context, a rules.PlanAction, batch []hardware
 	for _, c := range open {
 		_, known := d.at.results[c.ID]
 		switch {
-		case known: // what the call said of it was recorded before the stop
+		case known: // it was not at rest before, or what the call said of it was recorded before the stop
 		case err != nil:
 			d.at.note(c.ID, fmt.Sprintf("outcome unknown: the server stopped while it was sent, and its state cannot be read: %v", err))
 		case readings[c.ID].State == hardware.PowerStateRebooting:

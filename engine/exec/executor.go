@@ -88,7 +88,7 @@ func New(cfg Config) (*Executor, error) {
 	}
 	rc := &river.Config{
 		ID:                          x.node.incarnation.String(),
-		Logger:                      slog.New(quiet{cfg.Log.Handler()}),
+		Logger:                      slog.New(quiet{cfg.Log.Handler(), &sync.Map{}}),
 		JobTimeout:                  jobTimeout,
 		RescueStuckJobsAfter:        jobTimeout + time.Minute,
 		CompletedJobRetentionPeriod: time.Hour,
@@ -191,12 +191,31 @@ func (x *Executor) scaled(d time.Duration) time.Duration { return time.Duration(
 
 func isNotFound(err error) bool { return errors.Is(err, rivertype.ErrNotFound) }
 
-// quiet keeps River's routine lines below warnings out of the log: they say nothing of racks.
-type quiet struct{ slog.Handler }
+// quiet keeps River's routine lines below warnings out of the log: they say nothing of racks. Without a database it has the
+// same complaint many times a second, of which one in ten seconds is kept.
+type quiet struct {
+	slog.Handler
+	said *sync.Map // message -> time.Time
+}
 
+// Handle implements slog.Handler.
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if last, ok := q.said.Load(r.Message); ok && r.Time.Sub(last.(time.Time)) < 10*time.Second {
+		return nil
+	}
+	q.said.Store(r.Message, r.Time)
+	return q.Handler.Handle(ctx, r)
+}
+
+// Enabled implements slog.Handler.
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
 }
 
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }
+// WithAttrs implements slog.Handler.
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quiet{q.Handler.WithAttrs(attrs), q.said}
+}
+
+// WithGroup implements slog.Handler.
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name), q.said} }

@@ -185,10 +185,11 @@ func (x *Executor) sweep(ctx context.Context, stale time.Duration, earlier uuid.
 			return fmt.Errorf("unstarted tasks: %w", err)
 		}
 		if len(unstarted) > 0 {
-			if _, err := x.InsertStarts(ctx, tx, unstarted); err != nil {
+			jobs, err := x.InsertStarts(ctx, tx, unstarted)
+			if err != nil {
 				return fmt.Errorf("start jobs: %w", err)
 			}
-			if err := q.TaskTouch(ctx, db.TaskTouchParams{Ids: unstarted}); err != nil {
+			if err := q.TaskTouch(ctx, db.TaskTouchParams{Ids: unstarted, JobIds: jobs}); err != nil {
 				return err
 			}
 		}

@@ -133,7 +133,14 @@ func (d *drive) start(ctx context.Context) (bool, error) {
 // checkpoint records the cursor after an act. announce tells the watchers which action made progress.
 func (d *drive) checkpoint(ctx context.Context, a rules.PlanAction, announce bool) error {
 	err := d.x.persist(ctx, func(ctx context.Context) error {
-		_, err := db.New(d.x.store.Engine).StepCheckpoint(ctx, d.checkpointParams(a, announce))
+		_, err := db.New(d.x.store.Engine).StepCheckpoint(ctx, db.StepCheckpointParams{
+			TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
+			Action: int32(d.at.action), Batch: int32(d.at.batch), Attempt: int32(d.at.attempt),
+			ActionStartedAt: d.at.actionStarted, Intent: d.at.intent,
+			Completed: int32(d.at.completed), Failed: int32(d.at.failed), Results: d.at.resultsJSON(),
+			StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),
+			ComponentType: string(d.stepPlan().ComponentType), ActionName: string(a.Name), Total: int32(d.total()), Announce: announce,
+		})
 		return err
 	})
 	if err != nil {
@@ -143,17 +150,6 @@ func (d *drive) checkpoint(ctx context.Context, a rules.PlanAction, announce boo
 		d.x.watch.Poke()
 	}
 	return nil
-}
-
-func (d *drive) checkpointParams(a rules.PlanAction, announce bool) db.StepCheckpointParams {
-	return db.StepCheckpointParams{
-		TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
-		Action: int32(d.at.action), Batch: int32(d.at.batch), Attempt: int32(d.at.attempt),
-		ActionStartedAt: d.at.actionStarted, Intent: d.at.intent,
-		Completed: int32(d.at.completed), Failed: int32(d.at.failed), Results: d.at.resultsJSON(),
-		StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),
-		ComponentType: string(d.stepPlan().ComponentType), ActionName: string(a.Name), Total: int32(d.total()), Announce: announce,
-	}
 }
 
 // unrecorded says what it means for the drive that a row was not written. It is never the step's failure.

@@ -38,8 +38,8 @@ func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
 			return fmt.Errorf("task %s: %w", id, err)
 		}
 		var jobs []int64
-		if t.State == db.TaskStatePending && t.JobID != nil {
-			jobs = append(jobs, *t.JobID)
+		if t.State == db.TaskStatePending && t.StartJobID != nil {
+			jobs = append(jobs, *t.StartJobID)
 		}
 		for _, step := range steps {
 			if step.State == db.StepStateRunning && step.Node == nil && step.JobID != nil {

@@ -45,7 +45,8 @@ type Hub struct {
 	wake   chan struct{} // capacity 1: there may be something new
 	notify chan struct{} // capacity 1: other nodes must hear of it
 
-	marks []mark // of Run alone: readings that wait for transactions to end, oldest first
+	closed chan struct{}
+	marks  []mark // of Run alone: readings that wait for transactions to end, oldest first
 
 	mu       sync.Mutex
 	horizon  int64         // written by Run alone
@@ -62,9 +63,12 @@ type mark struct{ id, xid int64 }
 func NewHub(st *store.Store, log *slog.Logger) *Hub {
 	return &Hub{
 		store: st, log: log,
-		wake: make(chan struct{}, 1), notify: make(chan struct{}, 1), moved: make(chan struct{}),
+		wake: make(chan struct{}, 1), notify: make(chan struct{}, 1), moved: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
+
+// Close ends all watching, with an error that says that the server stops. It is called once.
+func (h *Hub) Close() { close(h.closed) }
 
 // Poke says that this process has committed events.
 func (h *Hub) Poke() {
@@ -309,6 +313,8 @@ func (h *Hub) Follow(ctx context.Context, f WatchFilter, emit func(db.Event) err
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-h.closed:
+			return fmt.Errorf("watch: the server stops: %w", context.Canceled)
 		case <-moved:
 		}
 	}

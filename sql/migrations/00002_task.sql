@@ -25,8 +25,10 @@ CREATE TABLE task (
     state            task_state NOT NULL,
     message          text NOT NULL,
     applied_rule_id  uuid CONSTRAINT task_applied_rule_fkey REFERENCES operation_rule ON DELETE SET NULL,
-    -- Number of the River job that first executed the task; clients see it as run_id.
+    -- Number of the River job the task was handed over with; clients see it as run_id.
     job_id           bigint,
+    -- The job that will start it: the same one, or its replacement after a crash.
+    start_job_id     bigint,
     queue_expires_at timestamptz,
     -- Index of the open stage in the plan, and how many of its steps have not ended.
     stage            integer NOT NULL DEFAULT -1,

@@ -19,7 +19,8 @@ WHERE (sqlc.narg('rack_id')::uuid IS NULL OR task.rack_id = sqlc.narg('rack_id')
 -- Moves a task to a terminal state and tells the watchers. No row: the task has moved since.
 WITH t AS (
     UPDATE task
-    SET state = @to_state, message = @message, finished_at = now(), updated_at = now(), queue_expires_at = NULL
+    SET state = @to_state, message = @message, finished_at = clock_timestamp(), updated_at = clock_timestamp(),
+        queue_expires_at = NULL
     WHERE task.id = @id AND task.state = @from_state
     RETURNING task.id, rack_id, state, message
 ), e AS (
@@ -36,10 +37,11 @@ WITH input AS (
         unnest(@stages::integer[]) AS stages, unnest(@plans::text[]) AS plan,
         unnest(@component_types::text[]) AS component_types, unnest(@component_ids::text[]) AS component_ids
 ), t AS (
-    INSERT INTO task (id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id)
+    INSERT INTO task (id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id,
+        start_job_id)
     SELECT id, rack_id, @operation_type, @operation_code, @description, 'pending', @message,
         -- The nil UUID stands for "none": a parameter array has no nulls.
-        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), job_id
+        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), job_id, job_id
     FROM input
 ), p AS (
     INSERT INTO task_plan (task_id, request, plan, component_types, component_ids)
@@ -119,9 +121,9 @@ WITH t AS (
         unnest(@deadlines::timestamptz[]) AS deadline_at, unnest(@nodes::uuid[]) AS node,
         unnest(@job_ids::bigint[]) AS job_id
 ), s AS (
-    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id)
+    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id, started_at)
     SELECT t.id, @stage, input.step, input.total, input.deadline_at, @started_at,
-        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0)
+        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0), clock_timestamp()
     FROM t, input
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage)
@@ -136,7 +138,7 @@ SELECT pg_notify('flow_task_end', (@id::uuid)::text);
 -- name: TaskListUnstarted :many
 -- Pending tasks whose start job has been lost, or was running on one of the given dead nodes.
 SELECT task.id
-FROM task LEFT JOIN river_job ON river_job.id = task.job_id
+FROM task LEFT JOIN river_job ON river_job.id = task.start_job_id
 WHERE task.state = 'pending' AND (
     (river_job.id IS NULL OR river_job.state NOT IN ('available', 'scheduled', 'retryable'))
         AND task.updated_at < now() - @grace::interval
@@ -144,7 +146,10 @@ WHERE task.state = 'pending' AND (
 
 -- name: TaskTouch :exec
 -- Notes that pending tasks were given new start jobs; the number of the first one stays what clients see.
-UPDATE task SET updated_at = now() WHERE id = ANY (@ids::uuid[]) AND state = 'pending';
+UPDATE task
+SET start_job_id = input.job_id, updated_at = now()
+FROM (SELECT unnest(@ids::uuid[]) AS id, unnest(@job_ids::bigint[]) AS job_id) AS input
+WHERE task.id = input.id AND task.state = 'pending';
 
 -- name: TaskListEnded :many
 -- Those of the given tasks that have ended.

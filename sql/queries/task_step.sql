@@ -1,14 +1,16 @@
 -- name: StepCheckpoint :one
--- Records where a driven step is. No row: the step or its task is in other hands.
-WITH s AS (
+-- Records where a driven step is. No row: the step or its task is in other hands. The task is held, so that nothing of it
+-- is recorded or announced after its end.
+WITH t AS (
+    SELECT id, rack_id, state, message FROM task WHERE task.id = @task_id AND task.state = 'running' FOR SHARE
+), s AS (
     UPDATE task_step
     SET action = @action, batch = @batch, attempt = @attempt, action_started_at = @action_started_at, intent = @intent,
         completed = @completed, failed = @failed, results = @results
-    FROM task
-    WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+    FROM t
+    WHERE task_step.task_id = t.id AND task_step.stage = @stage AND task_step.step = @step
         AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
-        AND task.id = task_step.task_id AND task.state = 'running'
-    RETURNING task.id, task.rack_id, task.state, task.message
+    RETURNING t.id, t.rack_id, t.state, t.message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
         failed)
@@ -34,7 +36,7 @@ RETURNING sqlc.embed(task_step), task.rack_id, task.deadline_at AS task_deadline
 WITH s AS (
     UPDATE task_step
     SET state = @state, action = @action, batch = @batch, completed = @completed, failed = @failed, results = @results,
-        error = sqlc.narg('error')::text, intent = false, node = NULL, job_id = NULL, finished_at = now()
+        error = sqlc.narg('error')::text, intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
     WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
         AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
     RETURNING task_step.task_id

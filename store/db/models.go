@@ -379,6 +379,7 @@ type Task struct {
 	Message        string
 	AppliedRuleID  *uuid.UUID
 	JobID          *int64
+	StartJobID     *int64
 	QueueExpiresAt *time.Time
 	Stage          int32
 	OpenSteps      int32

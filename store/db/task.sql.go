@@ -24,9 +24,9 @@ WITH t AS (
         unnest($6::timestamptz[]) AS deadline_at, unnest($7::uuid[]) AS node,
         unnest($8::bigint[]) AS job_id
 ), s AS (
-    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id)
+    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id, started_at)
     SELECT t.id, $1, input.step, input.total, input.deadline_at, $9,
-        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0)
+        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0), clock_timestamp()
     FROM t, input
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage)
@@ -146,7 +146,8 @@ func (q *Queries) TaskCount(ctx context.Context, arg TaskCountParams) (int32, er
 const taskEnd = `-- name: TaskEnd :one
 WITH t AS (
     UPDATE task
-    SET state = $1, message = $2, finished_at = now(), updated_at = now(), queue_expires_at = NULL
+    SET state = $1, message = $2, finished_at = clock_timestamp(), updated_at = clock_timestamp(),
+        queue_expires_at = NULL
     WHERE task.id = $3 AND task.state = $4
     RETURNING task.id, rack_id, state, message
 ), e AS (
@@ -185,10 +186,11 @@ WITH input AS (
         unnest($6::integer[]) AS stages, unnest($7::text[]) AS plan,
         unnest($8::text[]) AS component_types, unnest($9::text[]) AS component_ids
 ), t AS (
-    INSERT INTO task (id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id)
+    INSERT INTO task (id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id,
+        start_job_id)
     SELECT id, rack_id, $10, $11, $12, 'pending', $1,
         -- The nil UUID stands for "none": a parameter array has no nulls.
-        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), job_id
+        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), job_id, job_id
     FROM input
 ), p AS (
     INSERT INTO task_plan (task_id, request, plan, component_types, component_ids)
@@ -235,7 +237,7 @@ func (q *Queries) TaskInsertMany(ctx context.Context, arg TaskInsertManyParams) 
 }
 
 const taskList = `-- name: TaskList :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE ($1::uuid IS NULL OR task.rack_id = $1)
     AND ($2::uuid IS NULL OR task.id IN (
@@ -285,6 +287,7 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 			&i.Task.Message,
 			&i.Task.AppliedRuleID,
 			&i.Task.JobID,
+			&i.Task.StartJobID,
 			&i.Task.QueueExpiresAt,
 			&i.Task.Stage,
 			&i.Task.OpenSteps,
@@ -308,7 +311,7 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 }
 
 const taskListByIDs = `-- name: TaskListByIDs :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = ANY ($1::uuid[])
 `
@@ -343,6 +346,7 @@ func (q *Queries) TaskListByIDs(ctx context.Context, arg TaskListByIDsParams) ([
 			&i.Task.Message,
 			&i.Task.AppliedRuleID,
 			&i.Task.JobID,
+			&i.Task.StartJobID,
 			&i.Task.QueueExpiresAt,
 			&i.Task.Stage,
 			&i.Task.OpenSteps,
@@ -397,7 +401,7 @@ func (q *Queries) TaskListEnded(ctx context.Context, arg TaskListEndedParams) ([
 
 const taskListUnstarted = `-- name: TaskListUnstarted :many
 SELECT task.id
-FROM task LEFT JOIN river_job ON river_job.id = task.job_id
+FROM task LEFT JOIN river_job ON river_job.id = task.start_job_id
 WHERE task.state = 'pending' AND (
     (river_job.id IS NULL OR river_job.state NOT IN ('available', 'scheduled', 'retryable'))
         AND task.updated_at < now() - $1::interval
@@ -431,7 +435,7 @@ func (q *Queries) TaskListUnstarted(ctx context.Context, arg TaskListUnstartedPa
 }
 
 const taskLock = `-- name: TaskLock :one
-SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
 `
 
 type TaskLockParams struct {
@@ -452,6 +456,7 @@ func (q *Queries) TaskLock(ctx context.Context, arg TaskLockParams) (Task, error
 		&i.Message,
 		&i.AppliedRuleID,
 		&i.JobID,
+		&i.StartJobID,
 		&i.QueueExpiresAt,
 		&i.Stage,
 		&i.OpenSteps,
@@ -611,15 +616,19 @@ func (q *Queries) TaskStart(ctx context.Context, arg TaskStartParams) (uuid.UUID
 }
 
 const taskTouch = `-- name: TaskTouch :exec
-UPDATE task SET updated_at = now() WHERE id = ANY ($1::uuid[]) AND state = 'pending'
+UPDATE task
+SET start_job_id = input.job_id, updated_at = now()
+FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::bigint[]) AS job_id) AS input
+WHERE task.id = input.id AND task.state = 'pending'
 `
 
 type TaskTouchParams struct {
-	Ids []uuid.UUID
+	Ids    []uuid.UUID
+	JobIds []int64
 }
 
 // Notes that pending tasks were given new start jobs; the number of the first one stays what clients see.
 func (q *Queries) TaskTouch(ctx context.Context, arg TaskTouchParams) error {
-	_, err := q.db.Exec(ctx, taskTouch, arg.Ids)
+	_, err := q.db.Exec(ctx, taskTouch, arg.Ids, arg.JobIds)
 	return err
 }

@@ -14,26 +14,28 @@ import (
 )
 
 const stepCheckpoint = `-- name: StepCheckpoint :one
-WITH s AS (
+WITH t AS (
+    SELECT id, rack_id, state, message FROM task WHERE task.id = $1 AND task.state = 'running' FOR SHARE
+), s AS (
     UPDATE task_step
-    SET action = $1, batch = $2, attempt = $3, action_started_at = $4, intent = $5,
-        completed = $6, failed = $7, results = $8
-    FROM task
-    WHERE task_step.task_id = $9 AND task_step.stage = $10 AND task_step.step = $11
+    SET action = $2, batch = $3, attempt = $4, action_started_at = $5, intent = $6,
+        completed = $7, failed = $8, results = $9
+    FROM t
+    WHERE task_step.task_id = t.id AND task_step.stage = $10 AND task_step.step = $11
         AND task_step.epoch = $12 AND task_step.node = $13 AND task_step.state = 'running'
-        AND task.id = task_step.task_id AND task.state = 'running'
-    RETURNING task.id, task.rack_id, task.state, task.message
+    RETURNING t.id, t.rack_id, t.state, t.message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
         failed)
     SELECT 'step_progress', id, rack_id, state, message, $14::integer, $15::integer,
-        $16::text, $17::text, $18::integer, $6, $7
+        $16::text, $17::text, $18::integer, $7, $8
     FROM s WHERE $19::boolean
 )
 SELECT id FROM s
 `
 
 type StepCheckpointParams struct {
+	TaskID          uuid.UUID
 	Action          int32
 	Batch           int32
 	Attempt         int32
@@ -42,7 +44,6 @@ type StepCheckpointParams struct {
 	Completed       int32
 	Failed          int32
 	Results         json.RawMessage
-	TaskID          uuid.UUID
 	Stage           int32
 	Step            int32
 	Epoch           int32
@@ -55,9 +56,11 @@ type StepCheckpointParams struct {
 	Announce        bool
 }
 
-// Records where a driven step is. No row: the step or its task is in other hands.
+// Records where a driven step is. No row: the step or its task is in other hands. The task is held, so that nothing of it
+// is recorded or announced after its end.
 func (q *Queries) StepCheckpoint(ctx context.Context, arg StepCheckpointParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, stepCheckpoint,
+		arg.TaskID,
 		arg.Action,
 		arg.Batch,
 		arg.Attempt,
@@ -66,7 +69,6 @@ func (q *Queries) StepCheckpoint(ctx context.Context, arg StepCheckpointParams) 
 		arg.Completed,
 		arg.Failed,
 		arg.Results,
-		arg.TaskID,
 		arg.Stage,
 		arg.Step,
 		arg.Epoch,
@@ -153,7 +155,7 @@ const stepEnd = `-- name: StepEnd :one
 WITH s AS (
     UPDATE task_step
     SET state = $1, action = $2, batch = $3, completed = $4, failed = $5, results = $6,
-        error = $7::text, intent = false, node = NULL, job_id = NULL, finished_at = now()
+        error = $7::text, intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
     WHERE task_step.task_id = $8 AND task_step.stage = $9 AND task_step.step = $10
         AND task_step.epoch = $11 AND task_step.node = $12 AND task_step.state = 'running'
     RETURNING task_step.task_id
