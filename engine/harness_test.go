@@ -31,6 +31,7 @@ type bench struct {
 	store   *store.Store
 	site    *sim.Site
 	journal string
+	cfg     engine.Config
 }
 
 // newBench starts an engine. The site is found powered off and acts at once; waits pass a hundred times faster.
@@ -52,20 +53,38 @@ func newBench(t *testing.T, change func(*engine.Config)) *bench {
 	if change != nil {
 		change(&cfg)
 	}
-	if b.Engine, err = engine.New(cfg); err != nil {
-		t.Fatal(err)
+	b.cfg = cfg
+	b.Engine = b.start(cfg)
+	return b
+}
+
+// start runs an engine until the test ends.
+func (b *bench) start(cfg engine.Config) *engine.Engine {
+	b.t.Helper()
+	e, err := engine.New(cfg)
+	if err != nil {
+		b.t.Fatal(err)
 	}
-	if err := b.Start(ctx); err != nil {
-		t.Fatal(err)
+	if err := e.Start(b.t.Context()); err != nil {
+		b.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	b.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := b.Stop(ctx); err != nil {
-			t.Errorf("stop: %v", err)
+		if err := e.Stop(ctx); err != nil {
+			b.t.Errorf("stop: %v", err)
 		}
 	})
-	return b
+	return e
+}
+
+// join starts another node on the same database and site. A node that starts sweeps at once.
+func (b *bench) join(change func(*engine.Config)) {
+	b.t.Helper()
+	cfg := b.cfg
+	cfg.NodeID = uuid.New()
+	change(&cfg)
+	b.start(cfg)
 }
 
 func (b *bench) inventory(ctx context.Context, racks []uuid.UUID) ([]hardware.Component, error) {
@@ -195,6 +214,96 @@ func (b *bench) finished(id uuid.UUID) (task.View, task.Report) {
 		}
 	}
 	return views[0], report
+}
+
+// exec runs a statement that must change rows.
+func (b *bench) exec(sql string, args ...any) {
+	b.t.Helper()
+	tag, err := b.store.API.Exec(b.t.Context(), sql, args...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if tag.Update() && tag.RowsAffected() == 0 || tag.Delete() && tag.RowsAffected() == 0 {
+		b.t.Fatalf("no rows: %s", sql)
+	}
+}
+
+// value reads one value.
+func value[T any](b *bench, sql string, args ...any) T {
+	b.t.Helper()
+	var v T
+	if err := b.store.API.QueryRow(b.t.Context(), sql, args...).Scan(&v); err != nil {
+		b.t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+// until waits for what no event tells of.
+func (b *bench) until(what string, ok func() bool) {
+	b.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			b.t.Fatalf("waiting for %s", what)
+		}
+	}
+}
+
+// intercepted is a component manager whose power commands go through a function, which does not see their contexts.
+type intercepted struct {
+	hardware.Manager
+	control func(send func() (hardware.Results, error)) (hardware.Results, error)
+}
+
+func intercept(c *engine.Config, control func(send func() (hardware.Results, error)) (hardware.Results, error)) {
+	managers := hardware.Managers{}
+	for t, m := range c.Managers {
+		managers[t] = intercepted{m, control}
+	}
+	c.Managers = managers
+}
+
+func (i intercepted) PowerControl(ctx context.Context, target hardware.Target, op hardware.PowerOperation, opt hardware.PowerOptions) (
+	hardware.Results, error,
+) {
+	return i.control(func() (hardware.Results, error) {
+		return i.Manager.(hardware.PowerController).PowerControl(context.WithoutCancel(ctx), target, op, opt)
+	})
+}
+
+func (i intercepted) PowerStatus(ctx context.Context, target hardware.Target) (map[uuid.UUID]hardware.PowerReading, error) {
+	return i.Manager.(hardware.PowerReader).PowerStatus(ctx, target)
+}
+
+// gate holds every power command back until the test lets it through, whatever becomes of its context.
+type gate struct {
+	t       *testing.T
+	waiting chan chan struct{}
+}
+
+func newGate(t *testing.T) gate { return gate{t, make(chan chan struct{}, 10)} }
+
+func (g gate) control(send func() (hardware.Results, error)) (hardware.Results, error) {
+	open := make(chan struct{})
+	g.waiting <- open
+	select {
+	case <-open:
+	case <-g.t.Context().Done():
+	}
+	return send()
+}
+
+// next waits for a command; closing the channel lets it through.
+func (g gate) next() chan<- struct{} {
+	g.t.Helper()
+	select {
+	case open := <-g.waiting:
+		return open
+	case <-time.After(30 * time.Second):
+		g.t.Fatal("no power command arrives")
+		return nil
+	}
 }
 
 // sent counts the power commands that arrived at a component.

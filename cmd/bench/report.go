@@ -234,9 +234,9 @@ func (w *row) verdict() string {
 // show gives a number three figures.
 func show(v float64) string {
 	switch {
-	case v >= 100 || v == math.Trunc(v):
+	case v >= 99.95 || v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
-	case v >= 10:
+	case v >= 9.995:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)

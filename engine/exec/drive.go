@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,14 @@ type startWorker struct {
 func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error {
 	x := w.x
 	d := &drive{x: x, task: job.Args.Task, began: x.now()}
+	// A few at a time: tasks that run go before tasks that are still to start.
+	select {
+	case x.starts <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	started := sync.OnceFunc(func() { <-x.starts })
+	defer started()
 	var row db.TaskPlanRow
 	err := x.persist(ctx, func(ctx context.Context) (err error) {
 		row, err = db.New(x.store.Engine).TaskPlan(ctx, db.TaskPlanParams{ID: d.task})
@@ -73,7 +82,10 @@ func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error
 	}
 	ctx, leave := x.enter(ctx, d)
 	defer leave()
-	return d.run(ctx, d.start)
+	return d.run(ctx, func(ctx context.Context) (bool, error) {
+		defer started()
+		return d.start(ctx)
+	})
 }
 
 type stepWorker struct {

@@ -29,6 +29,9 @@ const (
 	// jobTimeout ends a job whatever it does. It is longer than any call a rule may ask for (168 h): the limits of calls
 	// and steps end work, not this.
 	jobTimeout = 170 * time.Hour
+	// startsAtOnce is how many tasks are started at a time: enough to keep the database busy, and few enough that a burst of
+	// submissions does not hold up the stages of tasks that run.
+	startsAtOnce = 4
 	// busyWait is how soon a start looks again whether the rack's cancelled driver has stopped.
 	busyWait = 500 * time.Millisecond
 	// fetchCooldown and fetchPoll: a job that River was not told of in time starts within a poll, and one that comes
@@ -67,6 +70,7 @@ type Executor struct {
 	river    *river.Client[pgx.Tx]
 	inline   time.Duration
 	idle     bool          // inserts jobs only
+	starts   chan struct{} // holds a token for each task that is being started
 	draining chan struct{} // closed when the node stops: steps are handed over at the next wait
 
 	mu     sync.Mutex
@@ -80,6 +84,7 @@ func New(cfg Config) (*Executor, error) {
 		node:     node{incarnation: uuid.New(), id: cfg.NodeID, host: cfg.Host, version: cfg.Version},
 		inline:   cmp.Or(cfg.InlineWait, defaultInlineWait),
 		idle:     cfg.NoWork,
+		starts:   make(chan struct{}, startsAtOnce),
 		draining: make(chan struct{}),
 		drives:   map[*drive]context.CancelCauseFunc{},
 	}

@@ -106,15 +106,20 @@ func (d *drive) start(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	err := d.x.persist(ctx, func(ctx context.Context) error {
+		params := db.TaskStartParams{
+			ID: d.task, Message: task.MessageRunning, Stage: int32(o.stage), StageNumber: int32(d.plan.Stages[o.stage].Number),
+			Stages: int32(len(d.plan.Stages)), DeadlineAt: &d.deadline, StartedAt: now,
+			Steps: o.steps, Totals: o.totals, Deadlines: o.deadlines, Nodes: o.nodes, JobIds: o.jobs,
+		}
+		if len(o.steps) == 1 { // no jobs to add, so the statement is the whole transaction
+			_, err := db.New(d.x.store.Engine).TaskStart(ctx, params)
+			return err
+		}
 		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
 			if err := d.wake(ctx, tx, o); err != nil {
 				return err
 			}
-			_, err := db.New(tx).TaskStart(ctx, db.TaskStartParams{
-				ID: d.task, Message: task.MessageRunning, Stage: int32(o.stage), StageNumber: int32(d.plan.Stages[o.stage].Number),
-				Stages: int32(len(d.plan.Stages)), DeadlineAt: &d.deadline, StartedAt: now,
-				Steps: o.steps, Totals: o.totals, Deadlines: o.deadlines, Nodes: o.nodes, JobIds: o.jobs,
-			})
+			_, err := db.New(tx).TaskStart(ctx, params)
 			return err
 		})
 	})
@@ -166,9 +171,89 @@ func (d *drive) unrecorded(ctx context.Context, err error) error {
 
 func (d *drive) total() int { return len(d.plan.Components[d.stepPlan().ComponentType]) }
 
+// alone reports whether the current step is the only one of its stage.
+func (d *drive) alone() bool {
+	n := 0
+	for _, s := range d.plan.Stages[d.at.stage].Steps {
+		if !s.Skipped {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// endAlone is end for what is usual: a step without siblings has succeeded, and what comes next has one step at most. It
+// takes one statement. ok is false when it is not so.
+func (d *drive) endAlone(ctx context.Context) (more, ok bool, err error) {
+	if !d.alone() {
+		return false, false, nil
+	}
+	now := d.x.now()
+	next, more := d.open(d.at.stage+1, now)
+	p := d.endParams(nil)
+	switch {
+	case !more:
+		to, message, err := d.verdict(nil, now)
+		if err != nil {
+			return false, true, err
+		}
+		err = d.x.persist(ctx, func(ctx context.Context) error {
+			_, err := db.New(d.x.store.Engine).StageFinish(ctx, db.StageFinishParams{
+				TaskID: p.TaskID, Stage: p.Stage, Step: p.Step, Epoch: p.Epoch, Node: p.Node, State: p.State, Action: p.Action,
+				Completed: p.Completed, Failed: p.Failed, StageNumber: p.StageNumber, Stages: p.Stages,
+				ComponentType: p.ComponentType, ActionName: p.ActionName, Total: p.Total,
+				ToState: to, Message: message, WasMessage: task.MessageRunning,
+			})
+			return err
+		})
+		if err == nil {
+			d.told(to, message)
+		}
+		return false, true, lostIfNone(err)
+	case len(next.steps) == 1:
+		err := d.x.persist(ctx, func(ctx context.Context) error {
+			_, err := db.New(d.x.store.Engine).StageAdvance(ctx, db.StageAdvanceParams{
+				TaskID: p.TaskID, Stage: p.Stage, Step: p.Step, Epoch: p.Epoch, Node: p.Node, State: p.State, Action: p.Action,
+				Completed: p.Completed, Failed: p.Failed, StageNumber: p.StageNumber, Stages: p.Stages,
+				ComponentType: p.ComponentType, ActionName: p.ActionName, Total: p.Total,
+				NextStage: int32(next.stage), NextStageNumber: int32(d.plan.Stages[next.stage].Number), NextStep: next.steps[0],
+				NextTotal: next.totals[0], NextDeadlineAt: next.deadlines[0], NextStartedAt: now,
+			})
+			return err
+		})
+		if err != nil {
+			return false, true, lostIfNone(err)
+		}
+		d.x.watch.Poke()
+		d.enter(next, now)
+		return true, true, nil
+	default:
+		return false, false, nil
+	}
+}
+
+// lostIfNone: a guarded statement that found no row means that the step is in other hands.
+func lostIfNone(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return errLost
+	}
+	return err
+}
+
+// told tells watchers and log that the task has ended.
+func (d *drive) told(state db.TaskState, message string) {
+	d.x.watch.Poke()
+	d.x.log.Info("task ended", "task", d.task, "rack", d.rack, "state", string(state), "message", message)
+}
+
 // end records the end of the current step and, when it was the last of its stage, opens the next stage or ends the
 // task, all in one transaction. It reports whether there is a step to go on with.
 func (d *drive) end(ctx context.Context, failure error) (bool, error) {
+	if failure == nil {
+		if more, ok, err := d.endAlone(ctx); ok {
+			return more, err
+		}
+	}
 	var next opening
 	var more bool
 	var final db.TaskState
@@ -179,10 +264,8 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
 			q := db.New(tx)
 			row, err := q.StepEnd(ctx, d.endParams(failure))
-			if errors.Is(err, store.ErrNotFound) {
-				return errLost
-			} else if err != nil {
-				return fmt.Errorf("end step: %w", err)
+			if err != nil {
+				return fmt.Errorf("end step: %w", lostIfNone(err))
 			}
 			if row.OpenSteps > 0 {
 				return nil // a sibling still works and goes on from here
@@ -199,10 +282,7 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 			_, err = q.TaskEnd(ctx, db.TaskEndParams{
 				ID: d.task, FromState: db.TaskStateRunning, ToState: final, Message: message, Stages: int32(len(d.plan.Stages)),
 			})
-			if errors.Is(err, store.ErrNotFound) {
-				return errLost
-			}
-			return err
+			return lostIfNone(err)
 		})
 	})
 	if err != nil {
@@ -214,7 +294,7 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 			"step", string(d.stepPlan().ComponentType), "err", failure)
 	}
 	if final != "" {
-		d.x.log.Info("task ended", "task", d.task, "rack", d.rack, "state", string(final), "message", message)
+		d.told(final, message)
 	}
 	if more {
 		d.enter(next, now)
@@ -258,10 +338,7 @@ func (d *drive) openStage(ctx context.Context, tx pgx.Tx, o opening, now time.Ti
 		Stages: int32(len(d.plan.Stages)), StartedAt: now,
 		Steps: o.steps, Totals: o.totals, Deadlines: o.deadlines, Nodes: o.nodes, JobIds: o.jobs,
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return errLost
-	}
-	return err
+	return lostIfNone(err)
 }
 
 // verdict is how a task ends whose last open stage has ended.

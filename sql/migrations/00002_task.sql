@@ -49,7 +49,8 @@ CREATE TABLE task (
 ) WITH (fillfactor = 70);
 CREATE INDEX task_created_idx ON task (created_at DESC, id DESC);
 CREATE INDEX task_rack_idx ON task (rack_id, created_at DESC, id DESC);
-CREATE INDEX task_active_idx ON task (rack_id) WHERE state IN ('waiting', 'pending', 'running');
+-- Active tasks, by what does not change while they are: a task that only moves from pending to running stays a HOT update.
+CREATE INDEX task_active_idx ON task (rack_id) WHERE finished_at IS NULL;
 -- For a start that must wait for the driver of a task that has just been cancelled.
 CREATE INDEX task_terminated_idx ON task (rack_id, finished_at) WHERE state = 'terminated';
 CREATE INDEX task_applied_rule_idx ON task (applied_rule_id) WHERE applied_rule_id IS NOT NULL;

@@ -39,7 +39,7 @@ WHERE component.deleted_at IS NULL
 SELECT component_id::uuid AS component_id, state, count(*)::integer AS tasks
 FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state
     FROM task JOIN task_plan ON task_plan.task_id = task.id
-    WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.state IN ('waiting', 'pending', 'running')) AS named
+    WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.finished_at IS NULL) AS named
 GROUP BY component_id, state;
 
 -- name: ComponentListByAnyID :many

@@ -85,5 +85,5 @@ GROUP BY rack_id, phase;
 -- Active tasks of each rack.
 SELECT rack_id, state, count(*)::integer AS tasks
 FROM task
-WHERE rack_id = ANY (@rack_ids::uuid[]) AND state IN ('waiting', 'pending', 'running')
+WHERE rack_id = ANY (@rack_ids::uuid[]) AND finished_at IS NULL
 GROUP BY rack_id, state;

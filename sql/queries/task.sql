@@ -3,7 +3,7 @@
 SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task_plan.component_types,
     task_plan.component_ids
 FROM task JOIN task_plan ON task_plan.task_id = task.id
-WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.state IN ('waiting', 'pending', 'running')
+WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.finished_at IS NULL
 ORDER BY task.created_at, task.id;
 
 -- name: TaskCount :one
@@ -13,7 +13,7 @@ FROM task
 WHERE (sqlc.narg('rack_id')::uuid IS NULL OR task.rack_id = sqlc.narg('rack_id'))
     AND (sqlc.narg('component_id')::uuid IS NULL OR task.id IN (
         SELECT task_id FROM task_plan WHERE component_ids @> ARRAY[sqlc.narg('component_id')::uuid]))
-    AND (NOT @active_only::boolean OR task.state IN ('waiting', 'pending', 'running'));
+    AND (NOT @active_only::boolean OR task.finished_at IS NULL);
 
 -- name: TaskEnd :one
 -- Moves a task to a terminal state and tells the watchers. No row: the task has moved since.
@@ -57,7 +57,7 @@ FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE (sqlc.narg('rack_id')::uuid IS NULL OR task.rack_id = sqlc.narg('rack_id'))
     AND (sqlc.narg('component_id')::uuid IS NULL OR task.id IN (
         SELECT task_id FROM task_plan WHERE component_ids @> ARRAY[sqlc.narg('component_id')::uuid]))
-    AND (NOT @active_only::boolean OR task.state IN ('waiting', 'pending', 'running'))
+    AND (NOT @active_only::boolean OR task.finished_at IS NULL)
 ORDER BY task.created_at DESC, task.id DESC
 LIMIT @max OFFSET @skip;
 
@@ -139,7 +139,7 @@ SELECT pg_notify('flow_task_end', (@id::uuid)::text);
 -- Pending tasks whose start job has been lost, or was running on one of the given dead nodes.
 SELECT task.id
 FROM task LEFT JOIN river_job ON river_job.id = task.start_job_id
-WHERE task.state = 'pending' AND (
+WHERE task.state = 'pending' AND task.finished_at IS NULL AND (
     (river_job.id IS NULL OR river_job.state NOT IN ('available', 'scheduled', 'retryable'))
         AND task.updated_at < now() - @grace::interval
     OR river_job.state = 'running' AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY (@dead::text[]));

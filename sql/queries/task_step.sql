@@ -1,3 +1,6 @@
+-- A step is sought by its key; who drives it is only compared. IS NOT DISTINCT FROM keeps the planner from seeking it by
+-- task_step_node_idx instead, which it takes for smaller than it is.
+
 -- name: StepCheckpoint :one
 -- Records where a driven step is. No row: the step or its task is in other hands. The task is held, so that nothing of it
 -- is recorded or announced after its end.
@@ -9,7 +12,7 @@ WITH t AS (
         completed = @completed, failed = @failed, results = @results
     FROM t
     WHERE task_step.task_id = t.id AND task_step.stage = @stage AND task_step.step = @step
-        AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
+        AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
     RETURNING t.id, t.rack_id, t.state, t.message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
@@ -38,7 +41,7 @@ WITH s AS (
     SET state = @state, action = @action, batch = @batch, completed = @completed, failed = @failed, results = @results,
         error = sqlc.narg('error')::text, intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
     WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
-        AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
+        AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
     RETURNING task_step.task_id
 ), t AS (
     UPDATE task
@@ -73,7 +76,7 @@ SET epoch = task_step.epoch + 1, node = NULL, job_id = @job_id, due_at = @due_at
     results = @results
 FROM task
 WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
-    AND task_step.epoch = @epoch AND task_step.node = @node AND task_step.state = 'running'
+    AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
     AND task.id = task_step.task_id AND task.state = 'running'
 RETURNING task_step.epoch;
 
@@ -100,7 +103,7 @@ WHERE task_step.task_id = input.task_id AND task_step.stage = input.stage AND ta
 -- can do that to a job.
 SELECT task_step.task_id, task_step.stage, task_step.step
 FROM task_step JOIN task ON task.id = task_step.task_id
-WHERE task_step.state = 'running' AND task_step.node IS NULL AND task.state = 'running'
+WHERE task_step.state = 'running' AND task_step.node IS NULL AND task.state = 'running' AND task.finished_at IS NULL
     AND (task_step.due_at < now() - @grace::interval
         AND NOT EXISTS (
             SELECT FROM river_job
@@ -122,7 +125,7 @@ WHERE task_step.node = @node AND task_step.state = 'running' AND task.state = 'r
 UPDATE task_step SET node = NULL
 FROM task
 WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
-    AND task_step.epoch = @epoch AND task_step.node = @node AND task.id = task_step.task_id AND task.state <> 'running';
+    AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task.id = task_step.task_id AND task.state <> 'running';
 
 -- name: StepRevoke :many
 -- Takes steps from whoever has them, if anyone: a new epoch for a new wake-up.
@@ -133,3 +136,70 @@ FROM (SELECT unnest(@task_ids::uuid[]) AS task_id, unnest(@stages::integer[]) AS
 WHERE task_step.task_id = input.task_id AND task_step.stage = input.stage AND task_step.step = input.step
     AND task_step.state = 'running' AND task.id = task_step.task_id AND task.state = 'running'
 RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.epoch;
+
+-- name: StageAdvance :one
+-- Ends the only step of a stage and opens the next stage, which has one step as well, driven on by the same node. No row:
+-- the step or its task is in other hands.
+WITH held AS (
+    SELECT id FROM task WHERE task.id = @task_id AND task.state = 'running' AND task.open_steps = 1 FOR NO KEY UPDATE
+), s AS (
+    UPDATE task_step
+    SET state = @state, action = @action, batch = 0, completed = @completed, failed = @failed, results = '{}',
+        intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
+    FROM held
+    WHERE task_step.task_id = held.id AND task_step.stage = @stage AND task_step.step = @step
+        AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
+    RETURNING task_step.task_id
+), t AS (
+    UPDATE task SET stage = @next_stage, updated_at = now()
+    FROM s WHERE task.id = s.task_id
+    RETURNING task.id, task.rack_id, task.state, task.message
+), opened AS (
+    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, started_at)
+    SELECT id, @next_stage, @next_step, @next_total, @next_deadline_at, @next_started_at, @node, clock_timestamp() FROM t
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage, component_type, action, total, completed,
+        failed)
+    SELECT kind, id, rack_id, state, message, @stages::integer, stage, component_type, action, total, completed, failed
+    FROM t, (VALUES
+        (1, 'step_finished'::event_kind, @stage_number::integer, @component_type::text, @action_name::text,
+            @total::integer, @completed::integer, @failed::integer),
+        (2, 'stage_finished', @stage_number, '', '', 0, 0, 0),
+        (3, 'stage_started', @next_stage_number::integer, '', '', 0, 0, 0)
+    ) AS happened (place, kind, stage, component_type, action, total, completed, failed)
+    ORDER BY place
+)
+SELECT id FROM t;
+
+-- name: StageFinish :one
+-- Ends the only step of the last stage, and with it the task. No row: the step or its task is in other hands.
+WITH held AS (
+    SELECT id FROM task WHERE task.id = @task_id AND task.state = 'running' AND task.open_steps = 1 FOR NO KEY UPDATE
+), s AS (
+    UPDATE task_step
+    SET state = @state, action = @action, batch = 0, completed = @completed, failed = @failed, results = '{}',
+        intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
+    FROM held
+    WHERE task_step.task_id = held.id AND task_step.stage = @stage AND task_step.step = @step
+        AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
+    RETURNING task_step.task_id
+), t AS (
+    UPDATE task
+    SET state = @to_state, message = @message, open_steps = 0, finished_at = clock_timestamp(),
+        updated_at = clock_timestamp()
+    FROM s WHERE task.id = s.task_id
+    RETURNING task.id, task.rack_id, task.state, task.message
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage, component_type, action, total, completed,
+        failed)
+    SELECT kind, id, rack_id, happened.state, happened.message, @stages::integer, stage, component_type, action, total,
+        completed, failed
+    FROM t, (VALUES
+        (1, 'step_finished'::event_kind, 'running'::task_state, @was_message::text, @stage_number::integer,
+            @component_type::text, @action_name::text, @total::integer, @completed::integer, @failed::integer),
+        (2, 'stage_finished', 'running', @was_message, @stage_number, '', '', 0, 0, 0),
+        (3, 'task_finished', @to_state, @message, 0, '', '', 0, 0, 0)
+    ) AS happened (place, kind, state, message, stage, component_type, action, total, completed, failed)
+    ORDER BY place
+)
+SELECT id FROM t;

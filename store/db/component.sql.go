@@ -279,7 +279,7 @@ const componentTaskStats = `-- name: ComponentTaskStats :many
 SELECT component_id::uuid AS component_id, state, count(*)::integer AS tasks
 FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state
     FROM task JOIN task_plan ON task_plan.task_id = task.id
-    WHERE task.rack_id = ANY ($1::uuid[]) AND task.state IN ('waiting', 'pending', 'running')) AS named
+    WHERE task.rack_id = ANY ($1::uuid[]) AND task.finished_at IS NULL) AS named
 GROUP BY component_id, state
 `
 

@@ -481,7 +481,7 @@ func (q *Queries) RackPhases(ctx context.Context, arg RackPhasesParams) ([]RackP
 const rackTaskStats = `-- name: RackTaskStats :many
 SELECT rack_id, state, count(*)::integer AS tasks
 FROM task
-WHERE rack_id = ANY ($1::uuid[]) AND state IN ('waiting', 'pending', 'running')
+WHERE rack_id = ANY ($1::uuid[]) AND finished_at IS NULL
 GROUP BY rack_id, state
 `
 

@@ -73,7 +73,7 @@ const taskActiveByRacks = `-- name: TaskActiveByRacks :many
 SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task_plan.component_types,
     task_plan.component_ids
 FROM task JOIN task_plan ON task_plan.task_id = task.id
-WHERE task.rack_id = ANY ($1::uuid[]) AND task.state IN ('waiting', 'pending', 'running')
+WHERE task.rack_id = ANY ($1::uuid[]) AND task.finished_at IS NULL
 ORDER BY task.created_at, task.id
 `
 
@@ -126,7 +126,7 @@ FROM task
 WHERE ($1::uuid IS NULL OR task.rack_id = $1)
     AND ($2::uuid IS NULL OR task.id IN (
         SELECT task_id FROM task_plan WHERE component_ids @> ARRAY[$2::uuid]))
-    AND (NOT $3::boolean OR task.state IN ('waiting', 'pending', 'running'))
+    AND (NOT $3::boolean OR task.finished_at IS NULL)
 `
 
 type TaskCountParams struct {
@@ -242,7 +242,7 @@ FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE ($1::uuid IS NULL OR task.rack_id = $1)
     AND ($2::uuid IS NULL OR task.id IN (
         SELECT task_id FROM task_plan WHERE component_ids @> ARRAY[$2::uuid]))
-    AND (NOT $3::boolean OR task.state IN ('waiting', 'pending', 'running'))
+    AND (NOT $3::boolean OR task.finished_at IS NULL)
 ORDER BY task.created_at DESC, task.id DESC
 LIMIT $5 OFFSET $4
 `
@@ -402,7 +402,7 @@ func (q *Queries) TaskListEnded(ctx context.Context, arg TaskListEndedParams) ([
 const taskListUnstarted = `-- name: TaskListUnstarted :many
 SELECT task.id
 FROM task LEFT JOIN river_job ON river_job.id = task.start_job_id
-WHERE task.state = 'pending' AND (
+WHERE task.state = 'pending' AND task.finished_at IS NULL AND (
     (river_job.id IS NULL OR river_job.state NOT IN ('available', 'scheduled', 'retryable'))
         AND task.updated_at < now() - $1::interval
     OR river_job.state = 'running' AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY ($2::text[]))

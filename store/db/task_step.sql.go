@@ -13,7 +13,173 @@ import (
 	"github.com/google/uuid"
 )
 
+const stageAdvance = `-- name: StageAdvance :one
+WITH held AS (
+    SELECT id FROM task WHERE task.id = $1 AND task.state = 'running' AND task.open_steps = 1 FOR NO KEY UPDATE
+), s AS (
+    UPDATE task_step
+    SET state = $2, action = $3, batch = 0, completed = $4, failed = $5, results = '{}',
+        intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
+    FROM held
+    WHERE task_step.task_id = held.id AND task_step.stage = $6 AND task_step.step = $7
+        AND task_step.epoch = $8 AND task_step.node IS NOT DISTINCT FROM $9 AND task_step.state = 'running'
+    RETURNING task_step.task_id
+), t AS (
+    UPDATE task SET stage = $10, updated_at = now()
+    FROM s WHERE task.id = s.task_id
+    RETURNING task.id, task.rack_id, task.state, task.message
+), opened AS (
+    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, started_at)
+    SELECT id, $10, $11, $12, $13, $14, $9, clock_timestamp() FROM t
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage, component_type, action, total, completed,
+        failed)
+    SELECT kind, id, rack_id, state, message, $15::integer, stage, component_type, action, total, completed, failed
+    FROM t, (VALUES
+        (1, 'step_finished'::event_kind, $16::integer, $17::text, $18::text,
+            $19::integer, $4::integer, $5::integer),
+        (2, 'stage_finished', $16, '', '', 0, 0, 0),
+        (3, 'stage_started', $20::integer, '', '', 0, 0, 0)
+    ) AS happened (place, kind, stage, component_type, action, total, completed, failed)
+    ORDER BY place
+)
+SELECT id FROM t
+`
+
+type StageAdvanceParams struct {
+	TaskID          uuid.UUID
+	State           StepState
+	Action          int32
+	Completed       int32
+	Failed          int32
+	Stage           int32
+	Step            int32
+	Epoch           int32
+	Node            *uuid.UUID
+	NextStage       int32
+	NextStep        int32
+	NextTotal       int32
+	NextDeadlineAt  time.Time
+	NextStartedAt   time.Time
+	Stages          int32
+	StageNumber     int32
+	ComponentType   string
+	ActionName      string
+	Total           int32
+	NextStageNumber int32
+}
+
+// Ends the only step of a stage and opens the next stage, which has one step as well, driven on by the same node. No row:
+// the step or its task is in other hands.
+func (q *Queries) StageAdvance(ctx context.Context, arg StageAdvanceParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, stageAdvance,
+		arg.TaskID,
+		arg.State,
+		arg.Action,
+		arg.Completed,
+		arg.Failed,
+		arg.Stage,
+		arg.Step,
+		arg.Epoch,
+		arg.Node,
+		arg.NextStage,
+		arg.NextStep,
+		arg.NextTotal,
+		arg.NextDeadlineAt,
+		arg.NextStartedAt,
+		arg.Stages,
+		arg.StageNumber,
+		arg.ComponentType,
+		arg.ActionName,
+		arg.Total,
+		arg.NextStageNumber,
+	)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const stageFinish = `-- name: StageFinish :one
+WITH held AS (
+    SELECT id FROM task WHERE task.id = $1 AND task.state = 'running' AND task.open_steps = 1 FOR NO KEY UPDATE
+), s AS (
+    UPDATE task_step
+    SET state = $2, action = $3, batch = 0, completed = $4, failed = $5, results = '{}',
+        intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
+    FROM held
+    WHERE task_step.task_id = held.id AND task_step.stage = $6 AND task_step.step = $7
+        AND task_step.epoch = $8 AND task_step.node IS NOT DISTINCT FROM $9 AND task_step.state = 'running'
+    RETURNING task_step.task_id
+), t AS (
+    UPDATE task
+    SET state = $10, message = $11, open_steps = 0, finished_at = clock_timestamp(),
+        updated_at = clock_timestamp()
+    FROM s WHERE task.id = s.task_id
+    RETURNING task.id, task.rack_id, task.state, task.message
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage, component_type, action, total, completed,
+        failed)
+    SELECT kind, id, rack_id, happened.state, happened.message, $12::integer, stage, component_type, action, total,
+        completed, failed
+    FROM t, (VALUES
+        (1, 'step_finished'::event_kind, 'running'::task_state, $13::text, $14::integer,
+            $15::text, $16::text, $17::integer, $4::integer, $5::integer),
+        (2, 'stage_finished', 'running', $13, $14, '', '', 0, 0, 0),
+        (3, 'task_finished', $10, $11, 0, '', '', 0, 0, 0)
+    ) AS happened (place, kind, state, message, stage, component_type, action, total, completed, failed)
+    ORDER BY place
+)
+SELECT id FROM t
+`
+
+type StageFinishParams struct {
+	TaskID        uuid.UUID
+	State         StepState
+	Action        int32
+	Completed     int32
+	Failed        int32
+	Stage         int32
+	Step          int32
+	Epoch         int32
+	Node          *uuid.UUID
+	ToState       TaskState
+	Message       string
+	Stages        int32
+	WasMessage    string
+	StageNumber   int32
+	ComponentType string
+	ActionName    string
+	Total         int32
+}
+
+// Ends the only step of the last stage, and with it the task. No row: the step or its task is in other hands.
+func (q *Queries) StageFinish(ctx context.Context, arg StageFinishParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, stageFinish,
+		arg.TaskID,
+		arg.State,
+		arg.Action,
+		arg.Completed,
+		arg.Failed,
+		arg.Stage,
+		arg.Step,
+		arg.Epoch,
+		arg.Node,
+		arg.ToState,
+		arg.Message,
+		arg.Stages,
+		arg.WasMessage,
+		arg.StageNumber,
+		arg.ComponentType,
+		arg.ActionName,
+		arg.Total,
+	)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const stepCheckpoint = `-- name: StepCheckpoint :one
+
 WITH t AS (
     SELECT id, rack_id, state, message FROM task WHERE task.id = $1 AND task.state = 'running' FOR SHARE
 ), s AS (
@@ -22,7 +188,7 @@ WITH t AS (
         completed = $7, failed = $8, results = $9
     FROM t
     WHERE task_step.task_id = t.id AND task_step.stage = $10 AND task_step.step = $11
-        AND task_step.epoch = $12 AND task_step.node = $13 AND task_step.state = 'running'
+        AND task_step.epoch = $12 AND task_step.node IS NOT DISTINCT FROM $13 AND task_step.state = 'running'
     RETURNING t.id, t.rack_id, t.state, t.message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
@@ -56,6 +222,8 @@ type StepCheckpointParams struct {
 	Announce        bool
 }
 
+// A step is sought by its key; who drives it is only compared. IS NOT DISTINCT FROM keeps the planner from seeking it by
+// task_step_node_idx instead, which it takes for smaller than it is.
 // Records where a driven step is. No row: the step or its task is in other hands. The task is held, so that nothing of it
 // is recorded or announced after its end.
 func (q *Queries) StepCheckpoint(ctx context.Context, arg StepCheckpointParams) (uuid.UUID, error) {
@@ -157,7 +325,7 @@ WITH s AS (
     SET state = $1, action = $2, batch = $3, completed = $4, failed = $5, results = $6,
         error = $7::text, intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
     WHERE task_step.task_id = $8 AND task_step.stage = $9 AND task_step.step = $10
-        AND task_step.epoch = $11 AND task_step.node = $12 AND task_step.state = 'running'
+        AND task_step.epoch = $11 AND task_step.node IS NOT DISTINCT FROM $12 AND task_step.state = 'running'
     RETURNING task_step.task_id
 ), t AS (
     UPDATE task
@@ -288,7 +456,7 @@ func (q *Queries) StepListByTasks(ctx context.Context, arg StepListByTasksParams
 const stepListLost = `-- name: StepListLost :many
 SELECT task_step.task_id, task_step.stage, task_step.step
 FROM task_step JOIN task ON task.id = task_step.task_id
-WHERE task_step.state = 'running' AND task_step.node IS NULL AND task.state = 'running'
+WHERE task_step.state = 'running' AND task_step.node IS NULL AND task.state = 'running' AND task.finished_at IS NULL
     AND (task_step.due_at < now() - $1::interval
         AND NOT EXISTS (
             SELECT FROM river_job
@@ -383,7 +551,7 @@ SET epoch = task_step.epoch + 1, node = NULL, job_id = $1, due_at = $2, action =
     results = $9
 FROM task
 WHERE task_step.task_id = $10 AND task_step.stage = $11 AND task_step.step = $12
-    AND task_step.epoch = $13 AND task_step.node = $14 AND task_step.state = 'running'
+    AND task_step.epoch = $13 AND task_step.node IS NOT DISTINCT FROM $14 AND task_step.state = 'running'
     AND task.id = task_step.task_id AND task.state = 'running'
 RETURNING task_step.epoch
 `
@@ -433,7 +601,7 @@ const stepRelease = `-- name: StepRelease :exec
 UPDATE task_step SET node = NULL
 FROM task
 WHERE task_step.task_id = $1 AND task_step.stage = $2 AND task_step.step = $3
-    AND task_step.epoch = $4 AND task_step.node = $5 AND task.id = task_step.task_id AND task.state <> 'running'
+    AND task_step.epoch = $4 AND task_step.node IS NOT DISTINCT FROM $5 AND task.id = task_step.task_id AND task.state <> 'running'
 `
 
 type StepReleaseParams struct {
