@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -76,10 +75,11 @@ func (c *cli) cause(err error) error {
 		return fmt.Errorf("no server at %s: %w", c.address(), system.Err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Errorf("server at %s does not speak TLS", c.address())
-	case errors.Is(err, io.ErrUnexpectedEOF) && (c.certificates == certificates{}):
-		return fmt.Errorf("server at %s hung up: it may want certificates", c.address())
 	case call.Code() == connect.CodeDeadlineExceeded:
 		return fmt.Errorf("no answer from %s in time: see --timeout", c.address())
+	case !connect.IsWireError(err) && (call.Code() == connect.CodeUnavailable || call.Code() == connect.CodeUnknown) && (c.certificates == certificates{}):
+		// It was reached and answered nothing: in which of many ways that shows is chance.
+		return fmt.Errorf("server at %s hung up: it may want certificates, or have stopped", c.address())
 	case connect.IsWireError(err):
 		return fmt.Errorf("%s (%s)", cmp.Or(call.Message(), "the server gave no reason"), call.Code())
 	}
