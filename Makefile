@@ -41,7 +41,7 @@ generate-check: generate ## Fail when generated code is not current
 	@test -z "$$(git ls-files --others --exclude-standard api/gen store/db)"
 
 lint: ## Check format and run the linters
-	@test -z "$$(gofmt -l $$(git ls-files '*.go' | grep -v /gen/) | tee /dev/stderr)"
+	@bad=$$(gofmt -l $$(git ls-files '*.go' | grep -v /gen/)); test -z "$$bad" || { echo "not formatted:" $$bad >&2; exit 1; }
 	$(GO) vet ./...
 	@.ci/tools/build staticcheck
 	bin/tools/staticcheck ./...

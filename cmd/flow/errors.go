@@ -77,7 +77,7 @@ func (c *cli) cause(err error) error {
 		return fmt.Errorf("server at %s does not speak TLS", c.address())
 	case call.Code() == connect.CodeDeadlineExceeded:
 		return fmt.Errorf("no answer from %s in time: see --timeout", c.address())
-	case !connect.IsWireError(err) && (call.Code() == connect.CodeUnavailable || call.Code() == connect.CodeUnknown) && (c.certificates == certificates{}):
+	case !connect.IsWireError(err) && (c.certificates == certificates{}):
 		// It was reached and answered nothing: in which of many ways that shows is chance.
 		return fmt.Errorf("server at %s hung up: it may want certificates, or have stopped", c.address())
 	case connect.IsWireError(err):
