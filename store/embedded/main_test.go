@@ -216,6 +216,9 @@ func tempDir(t *testing.T) string {
 
 func copyFile(t *testing.T, from, to string) string {
 	t.Helper()
+	// A child forked while the copy is open for writing would keep it so, and a busy program can't be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	data, err := os.ReadFile(from)
 	if err != nil {
 		t.Fatal(err)
