@@ -2,6 +2,11 @@ package task
 
 import (
 	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -89,6 +94,39 @@ func TestTheDatabaseAllowsExactlyTheMovesOfTheTable(t *testing.T) {
 			}
 			_ = tx.Rollback(t.Context())
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the table of moves into the docs")
+
+func TestTheDocsShowTheTable(t *testing.T) {
+	t.Parallel()
+	var rows []string
+	for from, row := range taskMoves {
+		for ev, to := range row {
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s |\n", from, ev, to))
+		}
+	}
+	slices.Sort(rows)
+	want := "| from | event | to |\n| --- | --- | --- |\n" + strings.Join(rows, "")
+	const page, begin, end = "../../docs/architecture.md", "<!-- moves: kept by a test in engine/task -->\n", "<!-- /moves -->"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), begin)
+	shown, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the moves", page)
+	}
+	if shown == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s shows other moves than the table; run with -update", page)
+	}
+	if err := os.WriteFile(page, []byte(head+begin+want+end+tail), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
