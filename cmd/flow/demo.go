@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,15 +185,15 @@ func (c *cli) whereNext(addr string, serving bool) string {
 	text := fmt.Sprintf(`
 The rack is on. Try, from another terminal:
 
-  flow%[1]s rack get %[2]s
-  flow%[1]s task list
-  flow%[1]s power off %[2]s --wait
+  %[4]s%[1]s rack get %[2]s
+  %[4]s%[1]s task list
+  %[4]s%[1]s power off %[2]s --wait
   curl -H 'Content-Type: application/json' -d '{}' http://%[3]s/v1.Flow/GetListOfRacks
-`, flag, rack, addr)
+`, flag, rack, addr, cmp.Or(c.name, "flow"))
 	if serving {
 		return text + "\nServing until interrupted (Ctrl-C)."
 	}
-	return text + "\nThe server of this demo stops now; \"flow demo --keep\" keeps it running."
+	return text + fmt.Sprintf("\nThe server of this demo stops now; \"%s demo --keep\" keeps it running.", cmp.Or(c.name, "flow"))
 }
 
 // pointTo makes this process's own client talk to an address of this machine.

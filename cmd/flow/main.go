@@ -29,6 +29,7 @@ const (
 
 // process is what a command gets from the operating system.
 type process struct {
+	name     string // as it was called, for commands to type; empty: flow
 	in       io.Reader
 	out, err io.Writer
 	getenv   getenvFunc
@@ -51,7 +52,7 @@ func runProcess() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	p := process{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, size: terminalSize}
+	p := process{name: os.Args[0], in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, size: terminalSize}
 	return run(ctx, p, os.Args[1:])
 }
 
