@@ -24,6 +24,7 @@ build: ## Build bin/flow, with a PostgreSQL inside where one can be had
 
 test: ## Run every test against a real PostgreSQL, with the race detector
 	@.ci/postgres
+	@command -v "$$($(GO) env CC)" >/dev/null || .ci/apt gcc libc6-dev # the race detector's
 	$(GO) run ./store/storetest/shared $(GO) test -race -timeout 8m $(TESTFLAGS) ./...
 
 chaos: ## Run the long proofs whole: 200 kills, long outages
