@@ -42,6 +42,7 @@ func after(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(epoc
 // fake is a server of both services that knows what a test puts into it and keeps what it was asked.
 type fake struct {
 	flowv1connect.UnimplementedFlowHandler
+	flowopsv1connect.UnimplementedFlowOpsHandler
 
 	mu      sync.Mutex
 	racks   []*flowv1.Rack

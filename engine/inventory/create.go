@@ -42,7 +42,7 @@ func createRack(ctx context.Context, q *db.Queries, r *NewRack) error {
 	var domain *uuid.UUID
 	if r.DomainID != uuid.Nil {
 		domain = &r.DomainID
-		_, err := q.DomainLock(ctx, db.DomainLockParams{ID: r.DomainID})
+		_, err := q.DomainHold(ctx, db.DomainHoldParams{ID: r.DomainID})
 		if errors.Is(err, store.ErrNotFound) {
 			return fault.NotFound("NVLink domain %s not found", r.DomainID).On("rack.nvl_domain_ids[0]")
 		}

@@ -69,7 +69,7 @@ func TestListsAndWritesUseTheirIndexes(t *testing.T) {
 		"RackPhases":           {"component_rack_idx"},
 		"RackTaskStats":        {"task_active_idx"},
 		"ComponentListByRacks": {"component_rack_idx"},
-		"BMCListByRacks":       {"component_rack_idx", "bmc_component_idx"},
+		"BMCListByComponents":  {"bmc_component_idx"},
 		"RackListTaken":        {"rack_pkey", "rack_external_id_key"},
 		"ComponentListTaken":   {"component_pkey", "component_external_id_key", "component_serial_key"},
 		"BMCListTaken":         {"bmc_pkey", "component_pkey"},

@@ -195,7 +195,11 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 	if err != nil {
 		return err
 	}
-	bmcs, err := q.BMCListByRacks(ctx, db.BMCListByRacksParams{RackIds: ids})
+	owners := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		owners[i] = row.ID
+	}
+	bmcs, err := q.BMCListByComponents(ctx, db.BMCListByComponentsParams{ComponentIds: owners})
 	if err != nil {
 		return err
 	}

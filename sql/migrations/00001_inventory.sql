@@ -32,6 +32,8 @@ CREATE TABLE rack (
     position        text NOT NULL DEFAULT '',
     external_id     text COLLATE "C",
     rack_profile_id text,
+    -- The group the site controller has the rack in; while there is one, it decides the domain.
+    rack_group_id   text,
     nvl_domain_id   uuid CONSTRAINT rack_nvl_domain_fkey REFERENCES nvl_domain,
     health          jsonb,
     origin          text NOT NULL DEFAULT 'api',
@@ -102,6 +104,35 @@ CREATE TABLE bmc (
 -- With all that a list of components shows of them, so that it need not visit the table.
 CREATE INDEX bmc_component_idx ON bmc (component_id) INCLUDE (mac, type, ip);
 
+-- What the last comparison of expected and actual inventory found; replaced type by type, read by ValidateComponents.
+CREATE TABLE drift (
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind             text NOT NULL,
+    -- Null for what nobody expects; that is known by type and external id.
+    component_id     uuid CONSTRAINT drift_component_fkey REFERENCES component ON DELETE CASCADE,
+    type             text COLLATE "C" NOT NULL,
+    external_id      text COLLATE "C",
+    -- The external id of the rack that an unexpected object was reported in.
+    rack_external_id text COLLATE "C",
+    -- [{"name": "slot_id", "expected": "3", "actual": "4"}]
+    field_diffs      jsonb NOT NULL DEFAULT '[]',
+    CONSTRAINT drift_kind_check CHECK (kind IN ('missing_in_actual', 'missing_in_expected', 'mismatch')),
+    CONSTRAINT drift_reference_check CHECK (
+        CASE WHEN kind = 'missing_in_expected' THEN component_id IS NULL AND external_id IS NOT NULL
+            ELSE component_id IS NOT NULL END),
+    CONSTRAINT drift_type_check CHECK (type IN ('Compute', 'NVSwitch', 'PowerShelf'))
+);
+CREATE UNIQUE INDEX drift_component_key ON drift (component_id, kind);
+CREATE UNIQUE INDEX drift_external_id_key ON drift (type, external_id) WHERE component_id IS NULL;
+CREATE INDEX drift_rack_idx ON drift (rack_external_id) WHERE component_id IS NULL;
+
+-- When each type was last compared.
+CREATE TABLE drift_check (
+    type       text PRIMARY KEY,
+    checked_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT drift_check_type_check CHECK (type IN ('Compute', 'NVSwitch', 'PowerShelf'))
+);
+
 CREATE TABLE operation_rule (
     id             uuid PRIMARY KEY,
     name           text NOT NULL,
@@ -130,4 +161,4 @@ CREATE TABLE rack_rule (
 CREATE INDEX rack_rule_rule_idx ON rack_rule (rule_id);
 
 -- +goose Down
-DROP TABLE rack_rule, operation_rule, bmc, component, rack, nvl_domain;
+DROP TABLE rack_rule, operation_rule, drift_check, drift, bmc, component, rack, nvl_domain;

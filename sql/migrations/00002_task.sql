@@ -22,6 +22,8 @@ CREATE TABLE task (
     operation_type   text NOT NULL,
     operation_code   text NOT NULL,
     description      text NOT NULL DEFAULT '',
+    -- Whether the task switches off what a leak was detected in; readers of components are told how that goes.
+    answers_leak     boolean NOT NULL DEFAULT false,
     state            task_state NOT NULL,
     message          text NOT NULL,
     applied_rule_id  uuid CONSTRAINT task_applied_rule_fkey REFERENCES operation_rule ON DELETE SET NULL,
@@ -53,6 +55,7 @@ CREATE INDEX task_rack_idx ON task (rack_id, created_at DESC, id DESC);
 CREATE INDEX task_active_idx ON task (rack_id) WHERE finished_at IS NULL;
 -- For a start that must wait for the driver of a task that has just been cancelled.
 CREATE INDEX task_terminated_idx ON task (rack_id, finished_at) WHERE state = 'terminated';
+CREATE INDEX task_leak_idx ON task (created_at DESC, id DESC) WHERE answers_leak;
 CREATE INDEX task_applied_rule_idx ON task (applied_rule_id) WHERE applied_rule_id IS NOT NULL;
 
 -- +goose StatementBegin

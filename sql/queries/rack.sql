@@ -11,21 +11,28 @@ WHERE deleted_at IS NULL
     AND coalesce(model, '') ~ ALL (@model_patterns::text[])
     AND (NOT @with_external_id::boolean OR external_id IS NOT NULL);
 
+-- name: RackDelete :exec
+UPDATE rack SET deleted_at = now(), updated_at = now() WHERE id = @id AND deleted_at IS NULL;
+
 -- name: RackGetByExternalID :one
 SELECT * FROM rack WHERE external_id = @external_id AND deleted_at IS NULL;
 
 -- name: RackGetByID :one
 SELECT * FROM rack WHERE id = @id AND deleted_at IS NULL;
 
+-- name: RackHold :one
+-- Holds a live rack against being deleted until the transaction ends; submissions and other holders go on.
+SELECT id FROM rack WHERE id = @id AND deleted_at IS NULL FOR KEY SHARE;
+
+-- name: RackIDTaken :one
+-- Whether an id is in use, and if only by a tombstone.
+SELECT (deleted_at IS NOT NULL)::boolean AS deleted FROM rack WHERE id = @id;
+
 -- name: RackInsert :exec
 INSERT INTO rack (id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id,
     nvl_domain_id, health)
 VALUES (@id, @name, sqlc.narg('manufacturer'), sqlc.narg('serial'), sqlc.narg('model'), sqlc.narg('description'),
     @region, @datacenter, @room, @position, sqlc.narg('external_id'), sqlc.narg('nvl_domain_id'), sqlc.narg('health'));
-
--- name: RackIDTaken :one
--- Whether an id is in use, and if only by a tombstone.
-SELECT (deleted_at IS NOT NULL)::boolean AS deleted FROM rack WHERE id = @id;
 
 -- name: RackList :many
 -- Live racks. A list of values that is null allows all; every pattern, a regular expression, must match; a missing
@@ -50,6 +57,14 @@ ORDER BY
     id
 LIMIT @max OFFSET @skip;
 
+-- name: RackListByDomains :many
+-- Live member racks.
+SELECT * FROM rack WHERE nvl_domain_id = ANY (@domain_ids::uuid[]) AND deleted_at IS NULL ORDER BY name, id;
+
+-- name: RackListByIDs :many
+-- Live racks, in no order.
+SELECT * FROM rack WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL;
+
 -- name: RackListByScope :many
 -- Live racks that a scope may mean, by any of their identifiers.
 SELECT id, name, external_id FROM rack
@@ -70,9 +85,24 @@ WHERE id = @id
     OR deleted_at IS NULL AND external_id = sqlc.narg('external_id')
     OR deleted_at IS NULL AND manufacturer = sqlc.narg('manufacturer') AND serial = sqlc.narg('serial');
 
+-- name: RackLock :one
+-- Holds a rack, tombstones too, against every other writer, also those that add to it.
+SELECT * FROM rack WHERE id = @id FOR UPDATE;
+
 -- name: RackLockMany :many
 -- Locks racks in the order of their ids, so that submissions that share racks queue up instead of deadlocking.
 SELECT id FROM rack WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE;
+
+-- name: RackLockMembers :many
+-- Holds live racks whose membership is to change, in the order of their ids.
+SELECT * FROM rack WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE;
+
+-- name: RackPatch :exec
+-- Writes what clients may change of a rack that the caller holds.
+UPDATE rack
+SET name = @name, model = sqlc.narg('model'), description = sqlc.narg('description'), region = @region,
+    datacenter = @datacenter, room = @room, position = @position, updated_at = now()
+WHERE id = @id;
 
 -- name: RackPhases :many
 -- Phases of the components that count for each rack's operation status.
@@ -80,6 +110,15 @@ SELECT rack_id, phase, count(*)::integer AS components
 FROM component
 WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL AND type IN ('Compute', 'NVSwitch', 'PowerShelf')
 GROUP BY rack_id, phase;
+
+-- name: RackPurge :exec
+DELETE FROM rack WHERE id = @id AND deleted_at IS NOT NULL;
+
+-- name: RackRestore :exec
+UPDATE rack SET deleted_at = NULL, updated_at = now() WHERE id = @id;
+
+-- name: RackSetDomain :exec
+UPDATE rack SET nvl_domain_id = sqlc.narg('domain_id'), updated_at = now() WHERE id = ANY (@ids::uuid[]);
 
 -- name: RackTaskStats :many
 -- Active tasks of each rack.

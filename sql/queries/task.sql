@@ -6,6 +6,11 @@ FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.finished_at IS NULL
 ORDER BY task.created_at, task.id;
 
+-- name: TaskActiveByComponent :many
+-- Unfinished tasks that name a component.
+SELECT task.id, task.state FROM task JOIN task_plan ON task_plan.task_id = task.id
+WHERE task_plan.component_ids @> ARRAY[@component_id::uuid] AND task.finished_at IS NULL;
+
 -- name: TaskCount :one
 -- Matches of TaskList before paging.
 SELECT count(*)::integer
@@ -26,6 +31,20 @@ WITH t AS (
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages)
     SELECT 'task_finished', id, rack_id, state, message, @stages::integer FROM t
+)
+SELECT id FROM t;
+
+-- name: TaskEndWaiting :many
+-- Ends the tasks that wait for a rack and tells the watchers.
+WITH t AS (
+    UPDATE task
+    SET state = @to_state, message = @message, finished_at = clock_timestamp(), updated_at = clock_timestamp(),
+        queue_expires_at = NULL
+    WHERE task.rack_id = @rack_id AND task.state = 'waiting' AND task.finished_at IS NULL
+    RETURNING task.id, rack_id, state, message
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages)
+    SELECT 'task_finished', id, rack_id, state, message, 0 FROM t
 )
 SELECT id FROM t;
 

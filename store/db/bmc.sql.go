@@ -8,6 +8,7 @@ package db
 import (
 	"context"
 	"net"
+	"net/netip"
 
 	"github.com/google/uuid"
 )
@@ -36,22 +37,20 @@ func (q *Queries) BMCInsertMany(ctx context.Context, arg BMCInsertManyParams) er
 	return err
 }
 
-const bMCListByRacks = `-- name: BMCListByRacks :many
+const bMCListByComponents = `-- name: BMCListByComponents :many
 SELECT listed.mac, listed.type, listed.component_id, listed.ip
-FROM component
-    CROSS JOIN LATERAL (SELECT mac, type, component_id, ip FROM bmc WHERE bmc.component_id = component.id OFFSET 0) AS listed
-WHERE component.rack_id = ANY ($1::uuid[]) AND component.deleted_at IS NULL
+FROM unnest($1::uuid[]) AS wanted
+    CROSS JOIN LATERAL (SELECT mac, type, component_id, ip FROM bmc WHERE bmc.component_id = wanted OFFSET 0) AS listed
 `
 
-type BMCListByRacksParams struct {
-	RackIds []uuid.UUID
+type BMCListByComponentsParams struct {
+	ComponentIds []uuid.UUID
 }
 
-// BMCs of the live components of racks, in no order: sorting thousands is cheaper for whoever has them by component.
-// The OFFSET holds the planner to bmc_component_idx; from a join it makes a scan of the whole table, at 350,000 BMCs
-// four times as slow.
-func (q *Queries) BMCListByRacks(ctx context.Context, arg BMCListByRacksParams) ([]Bmc, error) {
-	rows, err := q.db.Query(ctx, bMCListByRacks, arg.RackIds)
+// BMCs of components, in no order: sorting thousands is cheaper for whoever has them by component. The OFFSET holds the
+// planner to bmc_component_idx; from a join it makes a scan of the whole table.
+func (q *Queries) BMCListByComponents(ctx context.Context, arg BMCListByComponentsParams) ([]Bmc, error) {
+	rows, err := q.db.Query(ctx, bMCListByComponents, arg.ComponentIds)
 	if err != nil {
 		return nil, err
 	}
@@ -124,5 +123,21 @@ type BMCReleaseDeletedParams struct {
 // Takes MACs away from tombstones: a deleted component reserves nothing.
 func (q *Queries) BMCReleaseDeleted(ctx context.Context, arg BMCReleaseDeletedParams) error {
 	_, err := q.db.Exec(ctx, bMCReleaseDeleted, arg.Macs)
+	return err
+}
+
+const bMCSetIPs = `-- name: BMCSetIPs :exec
+UPDATE bmc SET ip = input.ip
+FROM (SELECT unnest($1::macaddr[]) AS mac, unnest($2::inet[]) AS ip) AS input
+WHERE bmc.mac = input.mac
+`
+
+type BMCSetIPsParams struct {
+	Macs []net.HardwareAddr
+	Ips  []netip.Addr
+}
+
+func (q *Queries) BMCSetIPs(ctx context.Context, arg BMCSetIPsParams) error {
+	_, err := q.db.Exec(ctx, bMCSetIPs, arg.Macs, arg.Ips)
 	return err
 }

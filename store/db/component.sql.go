@@ -8,9 +8,92 @@ package db
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/google/uuid"
 )
+
+const componentCount = `-- name: ComponentCount :one
+SELECT count(*)::integer
+FROM component
+WHERE deleted_at IS NULL
+    AND ($1::text[] IS NULL OR name = ANY ($1))
+    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
+    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
+    AND ($4::text[] IS NULL OR type = ANY ($4))
+    AND name ~ ALL ($5::text[])
+    AND coalesce(manufacturer, '') ~ ALL ($6::text[])
+    AND coalesce(model, '') ~ ALL ($7::text[])
+    AND ($8::uuid[] IS NULL OR id = ANY ($8))
+    AND ($9::uuid[] IS NULL OR rack_id = ANY ($9))
+    AND ($10::uuid[] IS NULL OR (rack_id, type) IN (
+        SELECT unnest($10::uuid[]), unnest($11::text[])))
+`
+
+type ComponentCountParams struct {
+	Names                []string
+	Manufacturers        []string
+	Models               []string
+	Types                []string
+	NamePatterns         []string
+	ManufacturerPatterns []string
+	ModelPatterns        []string
+	ScopeIds             []uuid.UUID
+	ScopeRacks           []uuid.UUID
+	TypedRacks           []uuid.UUID
+	TypedTypes           []string
+}
+
+// Matches of ComponentList before paging.
+func (q *Queries) ComponentCount(ctx context.Context, arg ComponentCountParams) (int32, error) {
+	row := q.db.QueryRow(ctx, componentCount,
+		arg.Names,
+		arg.Manufacturers,
+		arg.Models,
+		arg.Types,
+		arg.NamePatterns,
+		arg.ManufacturerPatterns,
+		arg.ModelPatterns,
+		arg.ScopeIds,
+		arg.ScopeRacks,
+		arg.TypedRacks,
+		arg.TypedTypes,
+	)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const componentDelete = `-- name: ComponentDelete :execrows
+UPDATE component SET deleted_at = now(), updated_at = now() WHERE id = $1 AND deleted_at IS NULL
+`
+
+type ComponentDeleteParams struct {
+	ID uuid.UUID
+}
+
+// Makes a live component a tombstone. Its BMCs stay with it until somebody else claims their MACs.
+func (q *Queries) ComponentDelete(ctx context.Context, arg ComponentDeleteParams) (int64, error) {
+	result, err := q.db.Exec(ctx, componentDelete, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const componentDeleteByRack = `-- name: ComponentDeleteByRack :exec
+UPDATE component SET deleted_at = now(), updated_at = now() WHERE rack_id = $1 AND deleted_at IS NULL
+`
+
+type ComponentDeleteByRackParams struct {
+	RackID *uuid.UUID
+}
+
+// Deletes the live components of a rack at the moment the rack is deleted: now() is the transaction's.
+func (q *Queries) ComponentDeleteByRack(ctx context.Context, arg ComponentDeleteByRackParams) error {
+	_, err := q.db.Exec(ctx, componentDeleteByRack, arg.RackID)
+	return err
+}
 
 const componentInsertMany = `-- name: ComponentInsertMany :exec
 INSERT INTO component (id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx,
@@ -63,6 +146,152 @@ func (q *Queries) ComponentInsertMany(ctx context.Context, arg ComponentInsertMa
 	return err
 }
 
+const componentLeakTasks = `-- name: ComponentLeakTasks :many
+WITH leak AS MATERIALIZED (SELECT id, state, created_at FROM task WHERE answers_leak)
+SELECT DISTINCT ON (component_id) named.component_id::uuid AS component_id, named.state
+FROM (SELECT unnest(task_plan.component_ids) AS component_id, leak.state, leak.created_at, leak.id
+    FROM leak JOIN task_plan ON task_plan.task_id = leak.id) AS named
+WHERE named.component_id = ANY ($1::uuid[])
+ORDER BY component_id, named.created_at DESC, named.id DESC
+`
+
+type ComponentLeakTasksParams struct {
+	ComponentIds []uuid.UUID
+}
+
+type ComponentLeakTasksRow struct {
+	ComponentID uuid.UUID
+	State       TaskState
+}
+
+// The newest task of each component that answers a leak in it. There are few such tasks, which the planner can't know.
+func (q *Queries) ComponentLeakTasks(ctx context.Context, arg ComponentLeakTasksParams) ([]ComponentLeakTasksRow, error) {
+	rows, err := q.db.Query(ctx, componentLeakTasks, arg.ComponentIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentLeakTasksRow
+	for rows.Next() {
+		var i ComponentLeakTasksRow
+		if err := rows.Scan(&i.ComponentID, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentList = `-- name: ComponentList :many
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at
+FROM component
+WHERE deleted_at IS NULL
+    AND ($1::text[] IS NULL OR name = ANY ($1))
+    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
+    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
+    AND ($4::text[] IS NULL OR type = ANY ($4))
+    AND name ~ ALL ($5::text[])
+    AND coalesce(manufacturer, '') ~ ALL ($6::text[])
+    AND coalesce(model, '') ~ ALL ($7::text[])
+    AND ($8::uuid[] IS NULL OR id = ANY ($8))
+    AND ($9::uuid[] IS NULL OR rack_id = ANY ($9))
+    AND ($10::uuid[] IS NULL OR (rack_id, type) IN (
+        SELECT unnest($10::uuid[]), unnest($11::text[])))
+ORDER BY
+    CASE WHEN NOT $12::boolean THEN
+        CASE $13::text WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
+            WHEN 'type' THEN type END END ASC,
+    CASE WHEN $12 THEN
+        CASE $13 WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
+            WHEN 'type' THEN type END END DESC,
+    id
+LIMIT $15 OFFSET $14
+`
+
+type ComponentListParams struct {
+	Names                []string
+	Manufacturers        []string
+	Models               []string
+	Types                []string
+	NamePatterns         []string
+	ManufacturerPatterns []string
+	ModelPatterns        []string
+	ScopeIds             []uuid.UUID
+	ScopeRacks           []uuid.UUID
+	TypedRacks           []uuid.UUID
+	TypedTypes           []string
+	Descending           bool
+	Field                string
+	Skip                 int32
+	Max                  int32
+}
+
+// Live components. Filters and order are those of RackList. A scope is a list of ids or of racks; where only some types
+// of a rack are meant, typed_racks and typed_types hold every pair that is.
+func (q *Queries) ComponentList(ctx context.Context, arg ComponentListParams) ([]Component, error) {
+	rows, err := q.db.Query(ctx, componentList,
+		arg.Names,
+		arg.Manufacturers,
+		arg.Models,
+		arg.Types,
+		arg.NamePatterns,
+		arg.ManufacturerPatterns,
+		arg.ModelPatterns,
+		arg.ScopeIds,
+		arg.ScopeRacks,
+		arg.TypedRacks,
+		arg.TypedTypes,
+		arg.Descending,
+		arg.Field,
+		arg.Skip,
+		arg.Max,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Component
+	for rows.Next() {
+		var i Component
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.FirmwareVersion,
+			&i.SlotID,
+			&i.TrayIdx,
+			&i.HostID,
+			&i.RackID,
+			&i.ExternalID,
+			&i.PowerState,
+			&i.Phase,
+			&i.PhaseReason,
+			&i.PhaseAt,
+			&i.Health,
+			&i.LeakStatus,
+			&i.LastSeenAt,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const componentListByAnyID = `-- name: ComponentListByAnyID :many
 SELECT component.id, false AS by_id FROM component
 WHERE component.external_id = $1 AND component.deleted_at IS NULL
@@ -95,6 +324,60 @@ func (q *Queries) ComponentListByAnyID(ctx context.Context, arg ComponentListByA
 	for rows.Next() {
 		var i ComponentListByAnyIDRow
 		if err := rows.Scan(&i.ID, &i.ByID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentListByIDs = `-- name: ComponentListByIDs :many
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
+`
+
+type ComponentListByIDsParams struct {
+	Ids []uuid.UUID
+}
+
+// Live components, in no order.
+func (q *Queries) ComponentListByIDs(ctx context.Context, arg ComponentListByIDsParams) ([]Component, error) {
+	rows, err := q.db.Query(ctx, componentListByIDs, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Component
+	for rows.Next() {
+		var i Component
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.FirmwareVersion,
+			&i.SlotID,
+			&i.TrayIdx,
+			&i.HostID,
+			&i.RackID,
+			&i.ExternalID,
+			&i.PowerState,
+			&i.Phase,
+			&i.PhaseReason,
+			&i.PhaseAt,
+			&i.Health,
+			&i.LeakStatus,
+			&i.LastSeenAt,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -159,11 +442,176 @@ func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByR
 	return items, nil
 }
 
+const componentListByScope = `-- name: ComponentListByScope :many
+SELECT component.id, component.type, component.id::text AS identifier
+FROM component WHERE component.id = ANY ($1::uuid[]) AND component.deleted_at IS NULL
+UNION ALL
+SELECT component.id, component.type, component.external_id
+FROM component WHERE component.external_id = ANY ($2::text[]) AND component.deleted_at IS NULL
+UNION ALL
+SELECT component.id, component.type, bmc.mac::text
+FROM bmc JOIN component ON component.id = bmc.component_id
+WHERE bmc.mac = ANY ($3::macaddr[]) AND component.deleted_at IS NULL
+`
+
+type ComponentListByScopeParams struct {
+	Ids         []uuid.UUID
+	ExternalIds []string
+	Macs        []net.HardwareAddr
+}
+
+type ComponentListByScopeRow struct {
+	ID         uuid.UUID
+	Type       string
+	Identifier string
+}
+
+// Live components that a scope may mean, each with the identifier it goes by: its id, its external id or a MAC of its.
+func (q *Queries) ComponentListByScope(ctx context.Context, arg ComponentListByScopeParams) ([]ComponentListByScopeRow, error) {
+	rows, err := q.db.Query(ctx, componentListByScope, arg.Ids, arg.ExternalIds, arg.Macs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentListByScopeRow
+	for rows.Next() {
+		var i ComponentListByScopeRow
+		if err := rows.Scan(&i.ID, &i.Type, &i.Identifier); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentListBySerial = `-- name: ComponentListBySerial :many
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component
+WHERE serial = $1 AND ($2::text IS NULL OR manufacturer = $2)
+    AND deleted_at IS NULL
+`
+
+type ComponentListBySerialParams struct {
+	Serial       *string
+	Manufacturer *string
+}
+
+// Live components with a serial number, of one manufacturer when it is given.
+func (q *Queries) ComponentListBySerial(ctx context.Context, arg ComponentListBySerialParams) ([]Component, error) {
+	rows, err := q.db.Query(ctx, componentListBySerial, arg.Serial, arg.Manufacturer)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Component
+	for rows.Next() {
+		var i Component
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.FirmwareVersion,
+			&i.SlotID,
+			&i.TrayIdx,
+			&i.HostID,
+			&i.RackID,
+			&i.ExternalID,
+			&i.PowerState,
+			&i.Phase,
+			&i.PhaseReason,
+			&i.PhaseAt,
+			&i.Health,
+			&i.LeakStatus,
+			&i.LastSeenAt,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentListByTombstone = `-- name: ComponentListByTombstone :many
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE rack_id = $1 AND deleted_at = $2 ORDER BY id
+`
+
+type ComponentListByTombstoneParams struct {
+	RackID    *uuid.UUID
+	DeletedAt *time.Time
+}
+
+// Components that were deleted together with their rack.
+func (q *Queries) ComponentListByTombstone(ctx context.Context, arg ComponentListByTombstoneParams) ([]Component, error) {
+	rows, err := q.db.Query(ctx, componentListByTombstone, arg.RackID, arg.DeletedAt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Component
+	for rows.Next() {
+		var i Component
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.FirmwareVersion,
+			&i.SlotID,
+			&i.TrayIdx,
+			&i.HostID,
+			&i.RackID,
+			&i.ExternalID,
+			&i.PowerState,
+			&i.Phase,
+			&i.PhaseReason,
+			&i.PhaseAt,
+			&i.Health,
+			&i.LeakStatus,
+			&i.LastSeenAt,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const componentListTaken = `-- name: ComponentListTaken :many
-SELECT id, type, manufacturer, serial, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM component
-WHERE id = ANY ($1::uuid[])
-    OR deleted_at IS NULL AND external_id = ANY ($2::text[])
-    OR deleted_at IS NULL AND manufacturer = ANY ($3::text[]) AND serial = ANY ($4::text[])
+SELECT component.id, component.type, component.manufacturer, component.serial, component.external_id,
+    (component.deleted_at IS NOT NULL)::boolean AS deleted
+FROM unnest($1::uuid[]) AS wanted CROSS JOIN LATERAL (SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE component.id = wanted OFFSET 0) AS component
+UNION ALL
+SELECT component.id, component.type, component.manufacturer, component.serial, component.external_id, false
+FROM unnest($2::text[]) AS wanted
+    CROSS JOIN LATERAL (SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE component.external_id = wanted AND deleted_at IS NULL OFFSET 0) AS component
+UNION ALL
+SELECT component.id, component.type, component.manufacturer, component.serial, component.external_id, false
+FROM (SELECT unnest($3::text[]) AS manufacturer, unnest($4::text[]) AS serial) AS wanted
+    CROSS JOIN LATERAL (SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE component.manufacturer = wanted.manufacturer
+        AND component.serial = wanted.serial AND deleted_at IS NULL OFFSET 0) AS component
 `
 
 type ComponentListTakenParams struct {
@@ -183,8 +631,8 @@ type ComponentListTakenRow struct {
 }
 
 // Components in the way of new ones: whoever has one of the ids, even a tombstone, and live ones with one of the
-// external ids, or with one of the manufacturers and one of the serial numbers. The caller knows which belong
-// together.
+// external ids, or with one of the manufacturers and serial numbers that belong together. A look-up a key: whatever
+// the planner believes of the table, it has nothing but an index for that.
 func (q *Queries) ComponentListTaken(ctx context.Context, arg ComponentListTakenParams) ([]ComponentListTakenRow, error) {
 	rows, err := q.db.Query(ctx, componentListTaken,
 		arg.Ids,
@@ -207,6 +655,259 @@ func (q *Queries) ComponentListTaken(ctx context.Context, arg ComponentListTaken
 			&i.ExternalID,
 			&i.Deleted,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentLock = `-- name: ComponentLock :one
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE id = $1 FOR UPDATE
+`
+
+type ComponentLockParams struct {
+	ID uuid.UUID
+}
+
+// Holds a component, tombstones too, against every other writer.
+func (q *Queries) ComponentLock(ctx context.Context, arg ComponentLockParams) (Component, error) {
+	row := q.db.QueryRow(ctx, componentLock, arg.ID)
+	var i Component
+	err := row.Scan(
+		&i.ID,
+		&i.Type,
+		&i.Name,
+		&i.Manufacturer,
+		&i.Serial,
+		&i.Model,
+		&i.Description,
+		&i.FirmwareVersion,
+		&i.SlotID,
+		&i.TrayIdx,
+		&i.HostID,
+		&i.RackID,
+		&i.ExternalID,
+		&i.PowerState,
+		&i.Phase,
+		&i.PhaseReason,
+		&i.PhaseAt,
+		&i.Health,
+		&i.LeakStatus,
+		&i.LastSeenAt,
+		&i.Origin,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+	)
+	return i, err
+}
+
+const componentLockByRack = `-- name: ComponentLockByRack :many
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE rack_id = $1 AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE
+`
+
+type ComponentLockByRackParams struct {
+	RackID *uuid.UUID
+}
+
+// Holds the live components of a rack against every other writer.
+func (q *Queries) ComponentLockByRack(ctx context.Context, arg ComponentLockByRackParams) ([]Component, error) {
+	rows, err := q.db.Query(ctx, componentLockByRack, arg.RackID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Component
+	for rows.Next() {
+		var i Component
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.FirmwareVersion,
+			&i.SlotID,
+			&i.TrayIdx,
+			&i.HostID,
+			&i.RackID,
+			&i.ExternalID,
+			&i.PowerState,
+			&i.Phase,
+			&i.PhaseReason,
+			&i.PhaseAt,
+			&i.Health,
+			&i.LeakStatus,
+			&i.LastSeenAt,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentPatchMany = `-- name: ComponentPatchMany :exec
+UPDATE component
+SET firmware_version = input.firmware_version, description = nullif(input.description, ''), slot_id = input.slot_id,
+    tray_idx = input.tray_idx, host_id = input.host_id,
+    rack_id = nullif(input.rack_id, '00000000-0000-0000-0000-000000000000'), updated_at = now()
+FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS firmware_version,
+    unnest($3::text[]) AS description, unnest($4::integer[]) AS slot_id,
+    unnest($5::integer[]) AS tray_idx, unnest($6::integer[]) AS host_id,
+    unnest($7::uuid[]) AS rack_id) AS input
+WHERE component.id = input.id
+`
+
+type ComponentPatchManyParams struct {
+	Ids              []uuid.UUID
+	FirmwareVersions []string
+	Descriptions     []string
+	SlotIds          []int32
+	TrayIdxs         []int32
+	HostIds          []int32
+	RackIds          []uuid.UUID
+}
+
+// Writes what clients may change of components that the caller holds.
+func (q *Queries) ComponentPatchMany(ctx context.Context, arg ComponentPatchManyParams) error {
+	_, err := q.db.Exec(ctx, componentPatchMany,
+		arg.Ids,
+		arg.FirmwareVersions,
+		arg.Descriptions,
+		arg.SlotIds,
+		arg.TrayIdxs,
+		arg.HostIds,
+		arg.RackIds,
+	)
+	return err
+}
+
+const componentPurge = `-- name: ComponentPurge :exec
+DELETE FROM component WHERE id = $1 AND deleted_at IS NOT NULL
+`
+
+type ComponentPurgeParams struct {
+	ID uuid.UUID
+}
+
+// Its BMCs and drift go with it.
+func (q *Queries) ComponentPurge(ctx context.Context, arg ComponentPurgeParams) error {
+	_, err := q.db.Exec(ctx, componentPurge, arg.ID)
+	return err
+}
+
+const componentPurgeByRack = `-- name: ComponentPurgeByRack :exec
+DELETE FROM component WHERE rack_id = $1 AND deleted_at IS NOT NULL
+`
+
+type ComponentPurgeByRackParams struct {
+	RackID *uuid.UUID
+}
+
+func (q *Queries) ComponentPurgeByRack(ctx context.Context, arg ComponentPurgeByRackParams) error {
+	_, err := q.db.Exec(ctx, componentPurgeByRack, arg.RackID)
+	return err
+}
+
+const componentRackInfo = `-- name: ComponentRackInfo :many
+SELECT rack.id, rack.external_id, nvl_domain.id AS domain_id, nvl_domain.external_id AS domain_external_id
+FROM rack LEFT JOIN nvl_domain ON nvl_domain.id = rack.nvl_domain_id AND nvl_domain.deleted_at IS NULL
+WHERE rack.id = ANY ($1::uuid[]) AND rack.deleted_at IS NULL
+`
+
+type ComponentRackInfoParams struct {
+	RackIds []uuid.UUID
+}
+
+type ComponentRackInfoRow struct {
+	ID               uuid.UUID
+	ExternalID       *string
+	DomainID         *uuid.UUID
+	DomainExternalID *string
+}
+
+// What components tell of their racks.
+func (q *Queries) ComponentRackInfo(ctx context.Context, arg ComponentRackInfoParams) ([]ComponentRackInfoRow, error) {
+	rows, err := q.db.Query(ctx, componentRackInfo, arg.RackIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentRackInfoRow
+	for rows.Next() {
+		var i ComponentRackInfoRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ExternalID,
+			&i.DomainID,
+			&i.DomainExternalID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentRestore = `-- name: ComponentRestore :exec
+UPDATE component SET deleted_at = NULL, updated_at = now() WHERE rack_id = $1 AND deleted_at = $2
+`
+
+type ComponentRestoreParams struct {
+	RackID    *uuid.UUID
+	DeletedAt *time.Time
+}
+
+func (q *Queries) ComponentRestore(ctx context.Context, arg ComponentRestoreParams) error {
+	_, err := q.db.Exec(ctx, componentRestore, arg.RackID, arg.DeletedAt)
+	return err
+}
+
+const componentStrayed = `-- name: ComponentStrayed :many
+SELECT input.id::uuid AS id, input.rack_id::uuid AS rack_id
+FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS rack_id) AS input
+WHERE NOT EXISTS (SELECT FROM component
+    WHERE component.id = input.id AND component.rack_id = input.rack_id AND component.deleted_at IS NULL)
+`
+
+type ComponentStrayedParams struct {
+	Ids     []uuid.UUID
+	RackIds []uuid.UUID
+}
+
+type ComponentStrayedRow struct {
+	ID     uuid.UUID
+	RackID uuid.UUID
+}
+
+// Of components as they were found in racks, those that have been deleted or moved since.
+func (q *Queries) ComponentStrayed(ctx context.Context, arg ComponentStrayedParams) ([]ComponentStrayedRow, error) {
+	rows, err := q.db.Query(ctx, componentStrayed, arg.Ids, arg.RackIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentStrayedRow
+	for rows.Next() {
+		var i ComponentStrayedRow
+		if err := rows.Scan(&i.ID, &i.RackID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -279,6 +279,21 @@ type Component struct {
 	DeletedAt       *time.Time
 }
 
+type Drift struct {
+	ID             int64
+	Kind           string
+	ComponentID    *uuid.UUID
+	Type           string
+	ExternalID     *string
+	RackExternalID *string
+	FieldDiffs     json.RawMessage
+}
+
+type DriftCheck struct {
+	Type      string
+	CheckedAt time.Time
+}
+
 type Event struct {
 	ID            int64
 	At            time.Time
@@ -341,6 +356,7 @@ type Rack struct {
 	Position      string
 	ExternalID    *string
 	RackProfileID *string
+	RackGroupID   *string
 	NvlDomainID   *uuid.UUID
 	Health        json.RawMessage
 	Origin        string
@@ -375,6 +391,7 @@ type Task struct {
 	OperationType  string
 	OperationCode  string
 	Description    string
+	AnswersLeak    bool
 	State          TaskState
 	Message        string
 	AppliedRuleID  *uuid.UUID

@@ -11,6 +11,167 @@ import (
 	"github.com/google/uuid"
 )
 
+const domainCount = `-- name: DomainCount :one
+SELECT count(*)::integer
+FROM nvl_domain
+WHERE deleted_at IS NULL
+    AND ($1::text[] IS NULL OR coalesce(name, '') = ANY ($1))
+    AND coalesce(name, '') ~ ALL ($2::text[])
+    AND (NOT $3::boolean OR external_id IS NOT NULL)
+`
+
+type DomainCountParams struct {
+	Names          []string
+	NamePatterns   []string
+	WithExternalID bool
+}
+
+// Matches of DomainList before paging.
+func (q *Queries) DomainCount(ctx context.Context, arg DomainCountParams) (int32, error) {
+	row := q.db.QueryRow(ctx, domainCount, arg.Names, arg.NamePatterns, arg.WithExternalID)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const domainGetByAnyID = `-- name: DomainGetByAnyID :many
+SELECT id, name, external_id, nmxc_cluster_id, origin, created_at, deleted_at FROM nvl_domain
+WHERE deleted_at IS NULL AND (external_id = $1 OR id = $2)
+ORDER BY (external_id = $1) DESC NULLS LAST
+`
+
+type DomainGetByAnyIDParams struct {
+	ExternalID *string
+	ID         *uuid.UUID
+}
+
+// Live domains that a client may mean by one text; the one with that external id comes first.
+func (q *Queries) DomainGetByAnyID(ctx context.Context, arg DomainGetByAnyIDParams) ([]NvlDomain, error) {
+	rows, err := q.db.Query(ctx, domainGetByAnyID, arg.ExternalID, arg.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []NvlDomain
+	for rows.Next() {
+		var i NvlDomain
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.ExternalID,
+			&i.NmxcClusterID,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const domainHold = `-- name: DomainHold :one
+SELECT id FROM nvl_domain WHERE id = $1 AND deleted_at IS NULL FOR SHARE
+`
+
+type DomainHoldParams struct {
+	ID uuid.UUID
+}
+
+// Holds a live domain, so that it cannot be deleted before a rack has joined it.
+func (q *Queries) DomainHold(ctx context.Context, arg DomainHoldParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, domainHold, arg.ID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const domainInsert = `-- name: DomainInsert :exec
+INSERT INTO nvl_domain (id, name, external_id, nmxc_cluster_id)
+VALUES ($1, $2, $3, $4)
+`
+
+type DomainInsertParams struct {
+	ID            uuid.UUID
+	Name          *string
+	ExternalID    *string
+	NmxcClusterID *uuid.UUID
+}
+
+func (q *Queries) DomainInsert(ctx context.Context, arg DomainInsertParams) error {
+	_, err := q.db.Exec(ctx, domainInsert,
+		arg.ID,
+		arg.Name,
+		arg.ExternalID,
+		arg.NmxcClusterID,
+	)
+	return err
+}
+
+const domainList = `-- name: DomainList :many
+SELECT id, name, external_id, nmxc_cluster_id, origin, created_at, deleted_at
+FROM nvl_domain
+WHERE deleted_at IS NULL
+    AND ($1::text[] IS NULL OR coalesce(name, '') = ANY ($1))
+    AND coalesce(name, '') ~ ALL ($2::text[])
+    AND (NOT $3::boolean OR external_id IS NOT NULL)
+ORDER BY
+    CASE WHEN NOT $4::boolean THEN name END ASC,
+    CASE WHEN $4 THEN name END DESC NULLS LAST,
+    id
+LIMIT $6 OFFSET $5
+`
+
+type DomainListParams struct {
+	Names          []string
+	NamePatterns   []string
+	WithExternalID bool
+	Descending     bool
+	Skip           int32
+	Max            int32
+}
+
+// Live domains by name, unnamed ones last, then by id. A list of values that is null allows all; every pattern, a
+// regular expression, must match. The planner must see the parameters: see RackList.
+func (q *Queries) DomainList(ctx context.Context, arg DomainListParams) ([]NvlDomain, error) {
+	rows, err := q.db.Query(ctx, domainList,
+		arg.Names,
+		arg.NamePatterns,
+		arg.WithExternalID,
+		arg.Descending,
+		arg.Skip,
+		arg.Max,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []NvlDomain
+	for rows.Next() {
+		var i NvlDomain
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.ExternalID,
+			&i.NmxcClusterID,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const domainListByIDs = `-- name: DomainListByIDs :many
 SELECT id, name, external_id, nmxc_cluster_id, origin, created_at, deleted_at FROM nvl_domain WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
 `
@@ -47,18 +208,85 @@ func (q *Queries) DomainListByIDs(ctx context.Context, arg DomainListByIDsParams
 	return items, nil
 }
 
-const domainLock = `-- name: DomainLock :one
-SELECT id FROM nvl_domain WHERE id = $1 AND deleted_at IS NULL FOR SHARE
+const domainListByScope = `-- name: DomainListByScope :many
+SELECT id, name, external_id FROM nvl_domain
+WHERE deleted_at IS NULL
+    AND (id = ANY ($1::uuid[]) OR name = ANY ($2::text[]) OR external_id = ANY ($3::text[]))
 `
 
-type DomainLockParams struct {
-	ID uuid.UUID
+type DomainListByScopeParams struct {
+	Ids         []uuid.UUID
+	Names       []string
+	ExternalIds []string
 }
 
-// Holds a live domain, so that it cannot be deleted before a rack has joined it.
-func (q *Queries) DomainLock(ctx context.Context, arg DomainLockParams) (uuid.UUID, error) {
-	row := q.db.QueryRow(ctx, domainLock, arg.ID)
-	var id uuid.UUID
-	err := row.Scan(&id)
-	return id, err
+type DomainListByScopeRow struct {
+	ID         uuid.UUID
+	Name       *string
+	ExternalID *string
+}
+
+// Live domains that a scope may mean, by any of their identifiers.
+func (q *Queries) DomainListByScope(ctx context.Context, arg DomainListByScopeParams) ([]DomainListByScopeRow, error) {
+	rows, err := q.db.Query(ctx, domainListByScope, arg.Ids, arg.Names, arg.ExternalIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DomainListByScopeRow
+	for rows.Next() {
+		var i DomainListByScopeRow
+		if err := rows.Scan(&i.ID, &i.Name, &i.ExternalID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const domainListTaken = `-- name: DomainListTaken :many
+SELECT id, name, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM nvl_domain
+WHERE id = $1 OR deleted_at IS NULL AND (name = $2 OR external_id = $3)
+`
+
+type DomainListTakenParams struct {
+	ID         uuid.UUID
+	Name       *string
+	ExternalID *string
+}
+
+type DomainListTakenRow struct {
+	ID         uuid.UUID
+	Name       *string
+	ExternalID *string
+	Deleted    bool
+}
+
+// Domains in the way of a new one: whoever has its id, even a tombstone, and live ones with its name or external id.
+func (q *Queries) DomainListTaken(ctx context.Context, arg DomainListTakenParams) ([]DomainListTakenRow, error) {
+	rows, err := q.db.Query(ctx, domainListTaken, arg.ID, arg.Name, arg.ExternalID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DomainListTakenRow
+	for rows.Next() {
+		var i DomainListTakenRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.ExternalID,
+			&i.Deleted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -51,8 +51,21 @@ func (q *Queries) RackCount(ctx context.Context, arg RackCountParams) (int32, er
 	return column_1, err
 }
 
+const rackDelete = `-- name: RackDelete :exec
+UPDATE rack SET deleted_at = now(), updated_at = now() WHERE id = $1 AND deleted_at IS NULL
+`
+
+type RackDeleteParams struct {
+	ID uuid.UUID
+}
+
+func (q *Queries) RackDelete(ctx context.Context, arg RackDeleteParams) error {
+	_, err := q.db.Exec(ctx, rackDelete, arg.ID)
+	return err
+}
+
 const rackGetByExternalID = `-- name: RackGetByExternalID :one
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE external_id = $1 AND deleted_at IS NULL
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE external_id = $1 AND deleted_at IS NULL
 `
 
 type RackGetByExternalIDParams struct {
@@ -75,6 +88,7 @@ func (q *Queries) RackGetByExternalID(ctx context.Context, arg RackGetByExternal
 		&i.Position,
 		&i.ExternalID,
 		&i.RackProfileID,
+		&i.RackGroupID,
 		&i.NvlDomainID,
 		&i.Health,
 		&i.Origin,
@@ -86,7 +100,7 @@ func (q *Queries) RackGetByExternalID(ctx context.Context, arg RackGetByExternal
 }
 
 const rackGetByID = `-- name: RackGetByID :one
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = $1 AND deleted_at IS NULL
 `
 
 type RackGetByIDParams struct {
@@ -109,6 +123,7 @@ func (q *Queries) RackGetByID(ctx context.Context, arg RackGetByIDParams) (Rack,
 		&i.Position,
 		&i.ExternalID,
 		&i.RackProfileID,
+		&i.RackGroupID,
 		&i.NvlDomainID,
 		&i.Health,
 		&i.Origin,
@@ -117,6 +132,22 @@ func (q *Queries) RackGetByID(ctx context.Context, arg RackGetByIDParams) (Rack,
 		&i.DeletedAt,
 	)
 	return i, err
+}
+
+const rackHold = `-- name: RackHold :one
+SELECT id FROM rack WHERE id = $1 AND deleted_at IS NULL FOR KEY SHARE
+`
+
+type RackHoldParams struct {
+	ID uuid.UUID
+}
+
+// Holds a live rack against being deleted until the transaction ends; submissions and other holders go on.
+func (q *Queries) RackHold(ctx context.Context, arg RackHoldParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, rackHold, arg.ID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
 }
 
 const rackIDTaken = `-- name: RackIDTaken :one
@@ -178,7 +209,7 @@ func (q *Queries) RackInsert(ctx context.Context, arg RackInsertParams) error {
 }
 
 const rackList = `-- name: RackList :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at
 FROM rack
 WHERE deleted_at IS NULL
     AND ($1::text[] IS NULL OR name = ANY ($1))
@@ -249,6 +280,105 @@ func (q *Queries) RackList(ctx context.Context, arg RackListParams) ([]Rack, err
 			&i.Position,
 			&i.ExternalID,
 			&i.RackProfileID,
+			&i.RackGroupID,
+			&i.NvlDomainID,
+			&i.Health,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rackListByDomains = `-- name: RackListByDomains :many
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE nvl_domain_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY name, id
+`
+
+type RackListByDomainsParams struct {
+	DomainIds []uuid.UUID
+}
+
+// Live member racks.
+func (q *Queries) RackListByDomains(ctx context.Context, arg RackListByDomainsParams) ([]Rack, error) {
+	rows, err := q.db.Query(ctx, rackListByDomains, arg.DomainIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Rack
+	for rows.Next() {
+		var i Rack
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.Region,
+			&i.Datacenter,
+			&i.Room,
+			&i.Position,
+			&i.ExternalID,
+			&i.RackProfileID,
+			&i.RackGroupID,
+			&i.NvlDomainID,
+			&i.Health,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rackListByIDs = `-- name: RackListByIDs :many
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
+`
+
+type RackListByIDsParams struct {
+	Ids []uuid.UUID
+}
+
+// Live racks, in no order.
+func (q *Queries) RackListByIDs(ctx context.Context, arg RackListByIDsParams) ([]Rack, error) {
+	rows, err := q.db.Query(ctx, rackListByIDs, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Rack
+	for rows.Next() {
+		var i Rack
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.Region,
+			&i.Datacenter,
+			&i.Room,
+			&i.Position,
+			&i.ExternalID,
+			&i.RackProfileID,
+			&i.RackGroupID,
 			&i.NvlDomainID,
 			&i.Health,
 			&i.Origin,
@@ -306,7 +436,7 @@ func (q *Queries) RackListByScope(ctx context.Context, arg RackListByScopeParams
 }
 
 const rackListBySerial = `-- name: RackListBySerial :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack
 WHERE serial = $1 AND ($2::text IS NULL OR manufacturer = $2)
     AND deleted_at IS NULL
 `
@@ -339,6 +469,7 @@ func (q *Queries) RackListBySerial(ctx context.Context, arg RackListBySerialPara
 			&i.Position,
 			&i.ExternalID,
 			&i.RackProfileID,
+			&i.RackGroupID,
 			&i.NvlDomainID,
 			&i.Health,
 			&i.Origin,
@@ -411,6 +542,42 @@ func (q *Queries) RackListTaken(ctx context.Context, arg RackListTakenParams) ([
 	return items, nil
 }
 
+const rackLock = `-- name: RackLock :one
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = $1 FOR UPDATE
+`
+
+type RackLockParams struct {
+	ID uuid.UUID
+}
+
+// Holds a rack, tombstones too, against every other writer, also those that add to it.
+func (q *Queries) RackLock(ctx context.Context, arg RackLockParams) (Rack, error) {
+	row := q.db.QueryRow(ctx, rackLock, arg.ID)
+	var i Rack
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.Manufacturer,
+		&i.Serial,
+		&i.Model,
+		&i.Description,
+		&i.Region,
+		&i.Datacenter,
+		&i.Room,
+		&i.Position,
+		&i.ExternalID,
+		&i.RackProfileID,
+		&i.RackGroupID,
+		&i.NvlDomainID,
+		&i.Health,
+		&i.Origin,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+	)
+	return i, err
+}
+
 const rackLockMany = `-- name: RackLockMany :many
 SELECT id FROM rack WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE
 `
@@ -438,6 +605,88 @@ func (q *Queries) RackLockMany(ctx context.Context, arg RackLockManyParams) ([]u
 		return nil, err
 	}
 	return items, nil
+}
+
+const rackLockMembers = `-- name: RackLockMembers :many
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE
+`
+
+type RackLockMembersParams struct {
+	Ids []uuid.UUID
+}
+
+// Holds live racks whose membership is to change, in the order of their ids.
+func (q *Queries) RackLockMembers(ctx context.Context, arg RackLockMembersParams) ([]Rack, error) {
+	rows, err := q.db.Query(ctx, rackLockMembers, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Rack
+	for rows.Next() {
+		var i Rack
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.Description,
+			&i.Region,
+			&i.Datacenter,
+			&i.Room,
+			&i.Position,
+			&i.ExternalID,
+			&i.RackProfileID,
+			&i.RackGroupID,
+			&i.NvlDomainID,
+			&i.Health,
+			&i.Origin,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.DeletedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rackPatch = `-- name: RackPatch :exec
+UPDATE rack
+SET name = $1, model = $2, description = $3, region = $4,
+    datacenter = $5, room = $6, position = $7, updated_at = now()
+WHERE id = $8
+`
+
+type RackPatchParams struct {
+	Name        string
+	Model       *string
+	Description *string
+	Region      string
+	Datacenter  string
+	Room        string
+	Position    string
+	ID          uuid.UUID
+}
+
+// Writes what clients may change of a rack that the caller holds.
+func (q *Queries) RackPatch(ctx context.Context, arg RackPatchParams) error {
+	_, err := q.db.Exec(ctx, rackPatch,
+		arg.Name,
+		arg.Model,
+		arg.Description,
+		arg.Region,
+		arg.Datacenter,
+		arg.Room,
+		arg.Position,
+		arg.ID,
+	)
+	return err
 }
 
 const rackPhases = `-- name: RackPhases :many
@@ -476,6 +725,46 @@ func (q *Queries) RackPhases(ctx context.Context, arg RackPhasesParams) ([]RackP
 		return nil, err
 	}
 	return items, nil
+}
+
+const rackPurge = `-- name: RackPurge :exec
+DELETE FROM rack WHERE id = $1 AND deleted_at IS NOT NULL
+`
+
+type RackPurgeParams struct {
+	ID uuid.UUID
+}
+
+func (q *Queries) RackPurge(ctx context.Context, arg RackPurgeParams) error {
+	_, err := q.db.Exec(ctx, rackPurge, arg.ID)
+	return err
+}
+
+const rackRestore = `-- name: RackRestore :exec
+UPDATE rack SET deleted_at = NULL, updated_at = now() WHERE id = $1
+`
+
+type RackRestoreParams struct {
+	ID uuid.UUID
+}
+
+func (q *Queries) RackRestore(ctx context.Context, arg RackRestoreParams) error {
+	_, err := q.db.Exec(ctx, rackRestore, arg.ID)
+	return err
+}
+
+const rackSetDomain = `-- name: RackSetDomain :exec
+UPDATE rack SET nvl_domain_id = $1, updated_at = now() WHERE id = ANY ($2::uuid[])
+`
+
+type RackSetDomainParams struct {
+	DomainID *uuid.UUID
+	Ids      []uuid.UUID
+}
+
+func (q *Queries) RackSetDomain(ctx context.Context, arg RackSetDomainParams) error {
+	_, err := q.db.Exec(ctx, rackSetDomain, arg.DomainID, arg.Ids)
+	return err
 }
 
 const rackTaskStats = `-- name: RackTaskStats :many

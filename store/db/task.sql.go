@@ -69,6 +69,41 @@ func (q *Queries) StageOpen(ctx context.Context, arg StageOpenParams) (uuid.UUID
 	return id, err
 }
 
+const taskActiveByComponent = `-- name: TaskActiveByComponent :many
+SELECT task.id, task.state FROM task JOIN task_plan ON task_plan.task_id = task.id
+WHERE task_plan.component_ids @> ARRAY[$1::uuid] AND task.finished_at IS NULL
+`
+
+type TaskActiveByComponentParams struct {
+	ComponentID uuid.UUID
+}
+
+type TaskActiveByComponentRow struct {
+	ID    uuid.UUID
+	State TaskState
+}
+
+// Unfinished tasks that name a component.
+func (q *Queries) TaskActiveByComponent(ctx context.Context, arg TaskActiveByComponentParams) ([]TaskActiveByComponentRow, error) {
+	rows, err := q.db.Query(ctx, taskActiveByComponent, arg.ComponentID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TaskActiveByComponentRow
+	for rows.Next() {
+		var i TaskActiveByComponentRow
+		if err := rows.Scan(&i.ID, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const taskActiveByRacks = `-- name: TaskActiveByRacks :many
 SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task_plan.component_types,
     task_plan.component_ids
@@ -179,6 +214,47 @@ func (q *Queries) TaskEnd(ctx context.Context, arg TaskEndParams) (uuid.UUID, er
 	return id, err
 }
 
+const taskEndWaiting = `-- name: TaskEndWaiting :many
+WITH t AS (
+    UPDATE task
+    SET state = $1, message = $2, finished_at = clock_timestamp(), updated_at = clock_timestamp(),
+        queue_expires_at = NULL
+    WHERE task.rack_id = $3 AND task.state = 'waiting' AND task.finished_at IS NULL
+    RETURNING task.id, rack_id, state, message
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages)
+    SELECT 'task_finished', id, rack_id, state, message, 0 FROM t
+)
+SELECT id FROM t
+`
+
+type TaskEndWaitingParams struct {
+	ToState TaskState
+	Message string
+	RackID  uuid.UUID
+}
+
+// Ends the tasks that wait for a rack and tells the watchers.
+func (q *Queries) TaskEndWaiting(ctx context.Context, arg TaskEndWaitingParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, taskEndWaiting, arg.ToState, arg.Message, arg.RackID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const taskInsertMany = `-- name: TaskInsertMany :exec
 WITH input AS (
     SELECT unnest($2::uuid[]) AS id, unnest($3::uuid[]) AS rack_id,
@@ -237,7 +313,7 @@ func (q *Queries) TaskInsertMany(ctx context.Context, arg TaskInsertManyParams) 
 }
 
 const taskList = `-- name: TaskList :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.answers_leak, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE ($1::uuid IS NULL OR task.rack_id = $1)
     AND ($2::uuid IS NULL OR task.id IN (
@@ -283,6 +359,7 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 			&i.Task.OperationType,
 			&i.Task.OperationCode,
 			&i.Task.Description,
+			&i.Task.AnswersLeak,
 			&i.Task.State,
 			&i.Task.Message,
 			&i.Task.AppliedRuleID,
@@ -311,7 +388,7 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 }
 
 const taskListByIDs = `-- name: TaskListByIDs :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.answers_leak, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = ANY ($1::uuid[])
 `
@@ -342,6 +419,7 @@ func (q *Queries) TaskListByIDs(ctx context.Context, arg TaskListByIDsParams) ([
 			&i.Task.OperationType,
 			&i.Task.OperationCode,
 			&i.Task.Description,
+			&i.Task.AnswersLeak,
 			&i.Task.State,
 			&i.Task.Message,
 			&i.Task.AppliedRuleID,
@@ -435,7 +513,7 @@ func (q *Queries) TaskListUnstarted(ctx context.Context, arg TaskListUnstartedPa
 }
 
 const taskLock = `-- name: TaskLock :one
-SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, rack_id, operation_type, operation_code, description, answers_leak, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
 `
 
 type TaskLockParams struct {
@@ -452,6 +530,7 @@ func (q *Queries) TaskLock(ctx context.Context, arg TaskLockParams) (Task, error
 		&i.OperationType,
 		&i.OperationCode,
 		&i.Description,
+		&i.AnswersLeak,
 		&i.State,
 		&i.Message,
 		&i.AppliedRuleID,

@@ -98,6 +98,98 @@ func (TaskEventKind) EnumDescriptor() ([]byte, []int) {
 	return file_ops_proto_rawDescGZIP(), []int{0}
 }
 
+// Which rack to restore.
+type RestoreRackRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Flow UUID of a rack that is deleted and not purged.
+	Id            *flowv1.UUID `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreRackRequest) Reset() {
+	*x = RestoreRackRequest{}
+	mi := &file_ops_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreRackRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreRackRequest) ProtoMessage() {}
+
+func (x *RestoreRackRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreRackRequest.ProtoReflect.Descriptor instead.
+func (*RestoreRackRequest) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *RestoreRackRequest) GetId() *flowv1.UUID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+// A restored rack.
+type RestoreRackResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rack as it is now, with its components.
+	Rack          *flowv1.Rack `protobuf:"bytes,1,opt,name=rack,proto3" json:"rack,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestoreRackResponse) Reset() {
+	*x = RestoreRackResponse{}
+	mi := &file_ops_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestoreRackResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestoreRackResponse) ProtoMessage() {}
+
+func (x *RestoreRackResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestoreRackResponse.ProtoReflect.Descriptor instead.
+func (*RestoreRackResponse) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RestoreRackResponse) GetRack() *flowv1.Rack {
+	if x != nil {
+		return x.Rack
+	}
+	return nil
+}
+
 // Which events to watch, and from where. With neither tasks nor racks every task is watched; with
 // both, the tasks named and the tasks of the racks named.
 type WatchTasksRequest struct {
@@ -114,7 +206,7 @@ type WatchTasksRequest struct {
 
 func (x *WatchTasksRequest) Reset() {
 	*x = WatchTasksRequest{}
-	mi := &file_ops_proto_msgTypes[0]
+	mi := &file_ops_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -126,7 +218,7 @@ func (x *WatchTasksRequest) String() string {
 func (*WatchTasksRequest) ProtoMessage() {}
 
 func (x *WatchTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ops_proto_msgTypes[0]
+	mi := &file_ops_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -139,7 +231,7 @@ func (x *WatchTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTasksRequest.ProtoReflect.Descriptor instead.
 func (*WatchTasksRequest) Descriptor() ([]byte, []int) {
-	return file_ops_proto_rawDescGZIP(), []int{0}
+	return file_ops_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *WatchTasksRequest) GetTaskIds() []*flowv1.UUID {
@@ -195,7 +287,7 @@ type TaskEvent struct {
 
 func (x *TaskEvent) Reset() {
 	*x = TaskEvent{}
-	mi := &file_ops_proto_msgTypes[1]
+	mi := &file_ops_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -207,7 +299,7 @@ func (x *TaskEvent) String() string {
 func (*TaskEvent) ProtoMessage() {}
 
 func (x *TaskEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_ops_proto_msgTypes[1]
+	mi := &file_ops_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -220,7 +312,7 @@ func (x *TaskEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskEvent.ProtoReflect.Descriptor instead.
 func (*TaskEvent) Descriptor() ([]byte, []int) {
-	return file_ops_proto_rawDescGZIP(), []int{1}
+	return file_ops_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TaskEvent) GetId() int64 {
@@ -333,7 +425,11 @@ var File_ops_proto protoreflect.FileDescriptor
 const file_ops_proto_rawDesc = "" +
 	"\n" +
 	"\tops.proto\x12\vflow.ops.v1\x1a\n" +
-	"flow.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\x01\n" +
+	"flow.proto\x1a\x1fgoogle/protobuf/timestamp.proto\".\n" +
+	"\x12RestoreRackRequest\x12\x18\n" +
+	"\x02id\x18\x01 \x01(\v2\b.v1.UUIDR\x02id\"3\n" +
+	"\x13RestoreRackResponse\x12\x1c\n" +
+	"\x04rack\x18\x01 \x01(\v2\b.v1.RackR\x04rack\"\x9b\x01\n" +
 	"\x11WatchTasksRequest\x12#\n" +
 	"\btask_ids\x18\x01 \x03(\v2\b.v1.UUIDR\ataskIds\x12#\n" +
 	"\brack_ids\x18\x02 \x03(\v2\b.v1.UUIDR\arackIds\x12)\n" +
@@ -365,10 +461,11 @@ const file_ops_proto_rawDesc = "" +
 	"\x1dTASK_EVENT_KIND_STEP_FINISHED\x10\x05\x12\"\n" +
 	"\x1eTASK_EVENT_KIND_STAGE_FINISHED\x10\x06\x12!\n" +
 	"\x1dTASK_EVENT_KIND_TASK_FINISHED\x10\a\x12 \n" +
-	"\x1cTASK_EVENT_KIND_TASK_MESSAGE\x10\b2Q\n" +
+	"\x1cTASK_EVENT_KIND_TASK_MESSAGE\x10\b2\xa3\x01\n" +
 	"\aFlowOps\x12F\n" +
 	"\n" +
-	"WatchTasks\x12\x1e.flow.ops.v1.WatchTasksRequest\x1a\x16.flow.ops.v1.TaskEvent0\x01B/Z-rackflow.dev/flow/api/gen/flowopsv1;flowopsv1b\x06proto3"
+	"WatchTasks\x12\x1e.flow.ops.v1.WatchTasksRequest\x1a\x16.flow.ops.v1.TaskEvent0\x01\x12P\n" +
+	"\vRestoreRack\x12\x1f.flow.ops.v1.RestoreRackRequest\x1a .flow.ops.v1.RestoreRackResponseB/Z-rackflow.dev/flow/api/gen/flowopsv1;flowopsv1b\x06proto3"
 
 var (
 	file_ops_proto_rawDescOnce sync.Once
@@ -383,30 +480,37 @@ func file_ops_proto_rawDescGZIP() []byte {
 }
 
 var file_ops_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ops_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_ops_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_ops_proto_goTypes = []any{
 	(TaskEventKind)(0),            // 0: flow.ops.v1.TaskEventKind
-	(*WatchTasksRequest)(nil),     // 1: flow.ops.v1.WatchTasksRequest
-	(*TaskEvent)(nil),             // 2: flow.ops.v1.TaskEvent
-	(*flowv1.UUID)(nil),           // 3: v1.UUID
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
-	(flowv1.TaskStatus)(0),        // 5: v1.TaskStatus
+	(*RestoreRackRequest)(nil),    // 1: flow.ops.v1.RestoreRackRequest
+	(*RestoreRackResponse)(nil),   // 2: flow.ops.v1.RestoreRackResponse
+	(*WatchTasksRequest)(nil),     // 3: flow.ops.v1.WatchTasksRequest
+	(*TaskEvent)(nil),             // 4: flow.ops.v1.TaskEvent
+	(*flowv1.UUID)(nil),           // 5: v1.UUID
+	(*flowv1.Rack)(nil),           // 6: v1.Rack
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(flowv1.TaskStatus)(0),        // 8: v1.TaskStatus
 }
 var file_ops_proto_depIdxs = []int32{
-	3, // 0: flow.ops.v1.WatchTasksRequest.task_ids:type_name -> v1.UUID
-	3, // 1: flow.ops.v1.WatchTasksRequest.rack_ids:type_name -> v1.UUID
-	4, // 2: flow.ops.v1.TaskEvent.at:type_name -> google.protobuf.Timestamp
-	3, // 3: flow.ops.v1.TaskEvent.task_id:type_name -> v1.UUID
-	3, // 4: flow.ops.v1.TaskEvent.rack_id:type_name -> v1.UUID
-	0, // 5: flow.ops.v1.TaskEvent.kind:type_name -> flow.ops.v1.TaskEventKind
-	5, // 6: flow.ops.v1.TaskEvent.status:type_name -> v1.TaskStatus
-	1, // 7: flow.ops.v1.FlowOps.WatchTasks:input_type -> flow.ops.v1.WatchTasksRequest
-	2, // 8: flow.ops.v1.FlowOps.WatchTasks:output_type -> flow.ops.v1.TaskEvent
-	8, // [8:9] is the sub-list for method output_type
-	7, // [7:8] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	5,  // 0: flow.ops.v1.RestoreRackRequest.id:type_name -> v1.UUID
+	6,  // 1: flow.ops.v1.RestoreRackResponse.rack:type_name -> v1.Rack
+	5,  // 2: flow.ops.v1.WatchTasksRequest.task_ids:type_name -> v1.UUID
+	5,  // 3: flow.ops.v1.WatchTasksRequest.rack_ids:type_name -> v1.UUID
+	7,  // 4: flow.ops.v1.TaskEvent.at:type_name -> google.protobuf.Timestamp
+	5,  // 5: flow.ops.v1.TaskEvent.task_id:type_name -> v1.UUID
+	5,  // 6: flow.ops.v1.TaskEvent.rack_id:type_name -> v1.UUID
+	0,  // 7: flow.ops.v1.TaskEvent.kind:type_name -> flow.ops.v1.TaskEventKind
+	8,  // 8: flow.ops.v1.TaskEvent.status:type_name -> v1.TaskStatus
+	3,  // 9: flow.ops.v1.FlowOps.WatchTasks:input_type -> flow.ops.v1.WatchTasksRequest
+	1,  // 10: flow.ops.v1.FlowOps.RestoreRack:input_type -> flow.ops.v1.RestoreRackRequest
+	4,  // 11: flow.ops.v1.FlowOps.WatchTasks:output_type -> flow.ops.v1.TaskEvent
+	2,  // 12: flow.ops.v1.FlowOps.RestoreRack:output_type -> flow.ops.v1.RestoreRackResponse
+	11, // [11:13] is the sub-list for method output_type
+	9,  // [9:11] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_ops_proto_init() }
@@ -414,14 +518,14 @@ func file_ops_proto_init() {
 	if File_ops_proto != nil {
 		return
 	}
-	file_ops_proto_msgTypes[0].OneofWrappers = []any{}
+	file_ops_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ops_proto_rawDesc), len(file_ops_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,6 +37,8 @@ const (
 const (
 	// FlowOpsWatchTasksProcedure is the fully-qualified name of the FlowOps's WatchTasks RPC.
 	FlowOpsWatchTasksProcedure = "/flow.ops.v1.FlowOps/WatchTasks"
+	// FlowOpsRestoreRackProcedure is the fully-qualified name of the FlowOps's RestoreRack RPC.
+	FlowOpsRestoreRackProcedure = "/flow.ops.v1.FlowOps/RestoreRack"
 )
 
 // FlowOpsClient is a client for the flow.ops.v1.FlowOps service.
@@ -44,6 +46,10 @@ type FlowOpsClient interface {
 	// Streams task events as they are committed, in order and without gaps. A stream that breaks is
 	// resumed by passing the last id seen as after_event_id.
 	WatchTasks(context.Context, *flowopsv1.WatchTasksRequest) (*connect.ServerStreamForClient[flowopsv1.TaskEvent], error)
+	// Makes a deleted rack live again, together with the components that were deleted with it. Refused
+	// with ALREADY_EXISTS when another object has taken over one of their keys meanwhile; MAC addresses
+	// that were taken over stay with their new owners.
+	RestoreRack(context.Context, *flowopsv1.RestoreRackRequest) (*flowopsv1.RestoreRackResponse, error)
 }
 
 // NewFlowOpsClient constructs a client for the flow.ops.v1.FlowOps service. By default, it uses the
@@ -63,12 +69,19 @@ func NewFlowOpsClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(flowOpsMethods.ByName("WatchTasks")),
 			connect.WithClientOptions(opts...),
 		),
+		restoreRack: connect.NewClient[flowopsv1.RestoreRackRequest, flowopsv1.RestoreRackResponse](
+			httpClient,
+			baseURL+FlowOpsRestoreRackProcedure,
+			connect.WithSchema(flowOpsMethods.ByName("RestoreRack")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // flowOpsClient implements FlowOpsClient.
 type flowOpsClient struct {
-	watchTasks *connect.Client[flowopsv1.WatchTasksRequest, flowopsv1.TaskEvent]
+	watchTasks  *connect.Client[flowopsv1.WatchTasksRequest, flowopsv1.TaskEvent]
+	restoreRack *connect.Client[flowopsv1.RestoreRackRequest, flowopsv1.RestoreRackResponse]
 }
 
 // WatchTasks calls flow.ops.v1.FlowOps.WatchTasks.
@@ -76,11 +89,24 @@ func (c *flowOpsClient) WatchTasks(ctx context.Context, req *flowopsv1.WatchTask
 	return c.watchTasks.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// RestoreRack calls flow.ops.v1.FlowOps.RestoreRack.
+func (c *flowOpsClient) RestoreRack(ctx context.Context, req *flowopsv1.RestoreRackRequest) (*flowopsv1.RestoreRackResponse, error) {
+	response, err := c.restoreRack.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // FlowOpsHandler is an implementation of the flow.ops.v1.FlowOps service.
 type FlowOpsHandler interface {
 	// Streams task events as they are committed, in order and without gaps. A stream that breaks is
 	// resumed by passing the last id seen as after_event_id.
 	WatchTasks(context.Context, *flowopsv1.WatchTasksRequest, *connect.ServerStream[flowopsv1.TaskEvent]) error
+	// Makes a deleted rack live again, together with the components that were deleted with it. Refused
+	// with ALREADY_EXISTS when another object has taken over one of their keys meanwhile; MAC addresses
+	// that were taken over stay with their new owners.
+	RestoreRack(context.Context, *flowopsv1.RestoreRackRequest) (*flowopsv1.RestoreRackResponse, error)
 }
 
 // NewFlowOpsHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -96,10 +122,18 @@ func NewFlowOpsHandler(svc FlowOpsHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(flowOpsMethods.ByName("WatchTasks")),
 		connect.WithHandlerOptions(opts...),
 	)
+	flowOpsRestoreRackHandler := connect.NewUnaryHandlerSimple(
+		FlowOpsRestoreRackProcedure,
+		svc.RestoreRack,
+		connect.WithSchema(flowOpsMethods.ByName("RestoreRack")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/flow.ops.v1.FlowOps/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case FlowOpsWatchTasksProcedure:
 			flowOpsWatchTasksHandler.ServeHTTP(w, r)
+		case FlowOpsRestoreRackProcedure:
+			flowOpsRestoreRackHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -111,4 +145,8 @@ type UnimplementedFlowOpsHandler struct{}
 
 func (UnimplementedFlowOpsHandler) WatchTasks(context.Context, *flowopsv1.WatchTasksRequest, *connect.ServerStream[flowopsv1.TaskEvent]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("flow.ops.v1.FlowOps.WatchTasks is not implemented"))
+}
+
+func (UnimplementedFlowOpsHandler) RestoreRack(context.Context, *flowopsv1.RestoreRackRequest) (*flowopsv1.RestoreRackResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("flow.ops.v1.FlowOps.RestoreRack is not implemented"))
 }
