@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"rackflow.dev/flow/engine"
+	"rackflow.dev/flow/engine/inventory"
 	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/hardware/sim"
@@ -171,7 +172,7 @@ func operation(op hardware.PowerOperation) rules.Operation {
 func (b *bench) submit(op hardware.PowerOperation, r rack, rule *uuid.UUID) uuid.UUID {
 	b.t.Helper()
 	sub, err := b.Tasks.Submit(b.t.Context(), task.Request{
-		Operation: operation(op), Scope: task.Scope{Racks: []task.RackRef{{ID: r.id}}}, RuleID: rule,
+		Operation: operation(op), Scope: inventory.Scope{Racks: []inventory.RackRef{{ID: r.id}}}, RuleID: rule,
 	})
 	if err != nil {
 		b.t.Fatal(err)

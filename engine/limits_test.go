@@ -12,6 +12,7 @@ import (
 
 	"rackflow.dev/flow/engine"
 	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/engine/inventory"
 	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/hardware/sim"
@@ -114,7 +115,7 @@ func TestStartsQueueBehindTheStepsOfRunningTasks(t *testing.T) {
 		stage(1, "PowerShelf", sleep), stage(2, "PowerShelf", sleep), stage(2, "Compute", sleep)))}
 	const tasks = 20
 	for i := range tasks {
-		req.Scope.Racks = append(req.Scope.Racks, task.RackRef{ID: b.addRack(fmt.Sprint("r", i), 1, 0, 1).id})
+		req.Scope.Racks = append(req.Scope.Racks, inventory.RackRef{ID: b.addRack(fmt.Sprint("r", i), 1, 0, 1).id})
 	}
 	sub, err := b.Tasks.Submit(t.Context(), req)
 	if err != nil || len(sub.TaskIDs) != tasks {
@@ -152,7 +153,7 @@ func TestARuleDeletedWhileItsTaskIsSubmittedRefusesTheTask(t *testing.T) {
 	id := b.addRule(rule(stage(1, "PowerShelf", mainPower)))
 	b.Tasks.Jobs = between{b.Tasks.Jobs, func() { b.exec("DELETE FROM operation_rule WHERE id = $1", *id) }}
 	_, err := b.Tasks.Submit(t.Context(), task.Request{
-		Operation: operation(hardware.PowerOn), Scope: task.Scope{Racks: []task.RackRef{{ID: r.id}}}, RuleID: id,
+		Operation: operation(hardware.PowerOn), Scope: inventory.Scope{Racks: []inventory.RackRef{{ID: r.id}}}, RuleID: id,
 	})
 	if fault.KindOf(err) != fault.KindPrecondition || !strings.Contains(err.Error(), "deleted meanwhile") {
 		t.Errorf("got %v (%s), want a precondition that tells of the rule", err, fault.KindOf(err))

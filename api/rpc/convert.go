@@ -51,12 +51,11 @@ func rackMessage(r inventory.Rack) *flowv1.Rack {
 			m.NvlDomainExternalIds = []string{*r.Domain.ExternalID}
 		}
 	}
-	m.Components = each(r.Components, func(c inventory.Component) *flowv1.Component { return componentMessage(c, r) })
+	m.Components = each(r.Components, componentMessage)
 	return m
 }
 
-// componentMessage shows a component of a rack.
-func componentMessage(c inventory.Component, r inventory.Rack) *flowv1.Component {
+func componentMessage(c inventory.Component) *flowv1.Component {
 	m := &flowv1.Component{
 		Type: componentTypeMessages[hardware.ComponentType(c.Type)],
 		Info: &flowv1.DeviceInfo{
@@ -71,18 +70,20 @@ func componentMessage(c inventory.Component, r inventory.Rack) *flowv1.Component
 		Position:           &flowv1.RackPosition{SlotId: c.SlotID, TrayIdx: c.TrayIdx, HostId: c.HostID},
 		Bmcs:               each(c.BMCs, bmcMessage),
 		ComponentId:        value(c.ExternalID),
-		RackId:             idMessage(r.ID),
 		PowerState:         c.PowerState,
 		Status:             statusMessage(c.Component),
 		LeakStatus:         leakStatuses[c.LeakStatus],
 		TaskStats:          statsMessage(c.Tasks),
-		RackExternalId:     value(r.ExternalID),
-		LeakHandlingStatus: flowv1.LeakHandlingStatus_LEAK_HANDLING_STATUS_NONE, // nothing responds to leaks yet
+		RackExternalId:     value(c.Rack.ExternalID),
+		LeakHandlingStatus: leakHandlings[c.Leak],
 		Health:             healthMessage(c.Health),
 	}
-	if r.Domain != nil {
-		m.NvlDomainId = idMessage(r.Domain.ID)
-		m.NvlDomainExternalId = r.Domain.ExternalID
+	if c.RackID != nil {
+		m.RackId = idMessage(*c.RackID)
+	}
+	if c.Rack.DomainID != nil {
+		m.NvlDomainId = idMessage(*c.Rack.DomainID)
+		m.NvlDomainExternalId = c.Rack.DomainExternalID
 	}
 	return m
 }

@@ -42,6 +42,20 @@ var leakStatuses = map[string]flowv1.LeakStatus{
 	"NOT_DETECTED": flowv1.LeakStatus_LEAK_STATUS_NOT_DETECTED,
 }
 
+var leakHandlings = map[inventory.LeakHandling]flowv1.LeakHandlingStatus{
+	inventory.LeakNone:         flowv1.LeakHandlingStatus_LEAK_HANDLING_STATUS_NONE,
+	inventory.LeakShuttingDown: flowv1.LeakHandlingStatus_LEAK_HANDLING_STATUS_SHUTTING_DOWN,
+	inventory.LeakDown:         flowv1.LeakHandlingStatus_LEAK_HANDLING_STATUS_DOWN,
+	inventory.LeakFailed:       flowv1.LeakHandlingStatus_LEAK_HANDLING_STATUS_FAILED,
+}
+
+// diffTypes are read by the kinds the table drift allows.
+var diffTypes = map[string]flowv1.DiffType{
+	inventory.DriftMissing:    flowv1.DiffType_DIFF_TYPE_MISSING,
+	inventory.DriftUnexpected: flowv1.DiffType_DIFF_TYPE_UNEXPECTED,
+	inventory.DriftMismatch:   flowv1.DiffType_DIFF_TYPE_MISMATCH,
+}
+
 func inverse[K, V comparable](m map[K]V) map[V]K {
 	out := make(map[V]K, len(m))
 	for k, v := range m {

@@ -68,7 +68,7 @@ func Handler(cfg Config) http.Handler {
 
 	_, flow := flowv1connect.NewFlowHandler(&service{store: cfg.Store, build: cfg.Build, tasks: cfg.Tasks}, opts...)
 	route(r, flowv1.File_flow_proto.Services().ByName("Flow"), flow)
-	_, ops := flowopsv1connect.NewFlowOpsHandler(&opsService{tasks: cfg.Tasks, watch: cfg.Watch}, opts...)
+	_, ops := flowopsv1connect.NewFlowOpsHandler(&opsService{store: cfg.Store, tasks: cfg.Tasks, watch: cfg.Watch}, opts...)
 	route(r, flowopsv1.File_ops_proto.Services().ByName("FlowOps"), ops)
 
 	path, checker := grpchealth.NewHandler(health, opts...)

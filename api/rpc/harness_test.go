@@ -16,7 +16,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/jackc/pgx/v5"
 
+	"rackflow.dev/flow/api/gen/flowopsv1/flowopsv1connect"
 	"rackflow.dev/flow/api/gen/flowv1/flowv1connect"
+	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/store"
 	"rackflow.dev/flow/store/storetest"
 )
@@ -30,6 +32,8 @@ type site struct {
 	http  *http.Client // HTTP/2 without TLS
 	flow  flowv1connect.FlowClient
 	grpc  flowv1connect.FlowClient
+	json  flowv1connect.FlowClient
+	ops   flowopsv1connect.FlowOpsClient
 	store *store.Store
 	log   *logBuffer
 	sql   *counter
@@ -59,8 +63,11 @@ func serveAlone(t *testing.T, change func(*Config)) *site {
 
 func (s *site) serve(change func(*Config)) {
 	s.t.Helper()
+	hub := task.NewHub(s.store, s.logger())
 	cfg := Config{
 		Store:  s.store,
+		Tasks:  &task.Service{Store: s.store, Watch: hub, Log: s.logger()},
+		Watch:  hub,
 		Logger: s.logger(),
 		Build:  Build{Version: "1.2.3", BuildTime: "2026-01-02T03:04:05Z", GitCommit: "abc"},
 	}
@@ -93,6 +100,8 @@ func (s *site) serveHandler(h http.Handler) {
 	s.http = &http.Client{Transport: transport}
 	s.flow = flowv1connect.NewFlowClient(s.http, s.url)
 	s.grpc = flowv1connect.NewFlowClient(s.http, s.url, connect.WithGRPC())
+	s.json = flowv1connect.NewFlowClient(s.http, s.url, connect.WithProtoJSON())
+	s.ops = flowopsv1connect.NewFlowOpsClient(s.http, s.url, connect.WithGRPC())
 }
 
 func (s *site) logger() *slog.Logger {
@@ -160,6 +169,15 @@ func (s *site) contents() string {
 		s.t.Fatal(err)
 	}
 	return all
+}
+
+// overBoth runs a test with a client that speaks gRPC and with one that speaks JSON. The two share the database: a test
+// that records things uses keys of its own for each.
+func (s *site) overBoth(t *testing.T, test func(t *testing.T, flow flowv1connect.FlowClient)) {
+	t.Helper()
+	for name, flow := range map[string]flowv1connect.FlowClient{"gRPC": s.grpc, "JSON": s.json} {
+		t.Run(name, func(t *testing.T) { test(t, flow) })
+	}
 }
 
 // refused fails the test unless err has the code and its text holds every word.

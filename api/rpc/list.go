@@ -28,21 +28,48 @@ func page(p *flowv1.Pagination) (offset, limit int32, err error) {
 	return p.GetOffset(), min(p.GetLimit(), maxPage), nil
 }
 
+// matches are the conditions of a list, by field.
+type matches = map[inventory.Field][]inventory.Match
+
 // rackOrder reads the order of a list of racks. Without a field there is none, whatever the direction.
-func rackOrder(o *flowv1.OrderBy) (field inventory.RackField, descending bool, err error) {
+func rackOrder(o *flowv1.OrderBy) (inventory.Field, bool, error) {
 	switch f := o.GetField().(type) {
 	case nil:
 		return "", false, nil
 	case *flowv1.OrderBy_RackField:
-		if f.RackField == flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_UNSPECIFIED {
-			return "", false, nil
-		}
-		var ok bool
-		if field, ok = rackOrders[f.RackField]; !ok {
-			return "", false, fault.Invalid("order_by.rack_field", "%s is not a field of a rack", f.RackField)
-		}
+		return order(o, "order_by.rack_field", rackOrders, f.RackField)
 	default:
 		return "", false, fault.Invalid("order_by.component_field", "racks cannot be ordered by a field of their components")
+	}
+}
+
+// componentOrder is rackOrder for a list of components.
+func componentOrder(o *flowv1.OrderBy) (inventory.Field, bool, error) {
+	switch f := o.GetField().(type) {
+	case nil:
+		return "", false, nil
+	case *flowv1.OrderBy_ComponentField:
+		return order(o, "order_by.component_field", componentOrders, f.ComponentField)
+	default:
+		return "", false, fault.Invalid("order_by.rack_field", "components cannot be ordered by a field of their racks")
+	}
+}
+
+// wireEnum is an enum of the API.
+type wireEnum interface {
+	comparable
+	fmt.Stringer
+}
+
+// order looks the field up; the zero value of its enum is no order.
+func order[E wireEnum](o *flowv1.OrderBy, path string, fields map[E]inventory.Field, f E) (inventory.Field, bool, error) {
+	var unspecified E
+	if f == unspecified {
+		return "", false, nil
+	}
+	field, ok := fields[f]
+	if !ok {
+		return "", false, fault.Invalid(path, "%s is not a field to order by", f)
 	}
 	switch dir := o.GetDirection(); {
 	case dir == "", strings.EqualFold(dir, "ASC"):
@@ -55,42 +82,79 @@ func rackOrder(o *flowv1.OrderBy) (field inventory.RackField, descending bool, e
 }
 
 // rackMatches reads the filters of a list of racks.
-func rackMatches(filters []*flowv1.Filter) (map[inventory.RackField][]inventory.Match, error) {
-	matches := map[inventory.RackField][]inventory.Match{}
+func rackMatches(filters []*flowv1.Filter) (matches, error) {
+	return filtersOf(filters, func(path string, f *flowv1.Filter) (inventory.Field, error) {
+		if by, ok := f.GetField().(*flowv1.Filter_RackField); ok {
+			return filterField(path+".rack_field", rackFilters, by.RackField)
+		}
+		return "", fault.Invalid(path+".component_field", "racks cannot be filtered by a field of their components")
+	})
+}
+
+// componentMatches reads the filters of a list of components.
+func componentMatches(filters []*flowv1.Filter) (matches, error) {
+	return filtersOf(filters, func(path string, f *flowv1.Filter) (inventory.Field, error) {
+		if by, ok := f.GetField().(*flowv1.Filter_ComponentField); ok {
+			return filterField(path+".component_field", componentFilters, by.ComponentField)
+		}
+		return "", fault.Invalid(path+".rack_field", "components cannot be filtered by a field of their racks")
+	})
+}
+
+func filterField[E wireEnum](path string, fields map[E]inventory.Field, f E) (inventory.Field, error) {
+	field, ok := fields[f]
+	if !ok {
+		return "", fault.Invalid(path, "unsupported filter field %s", f)
+	}
+	return field, nil
+}
+
+func filtersOf(filters []*flowv1.Filter, fieldOf func(path string, f *flowv1.Filter) (inventory.Field, error)) (matches, error) {
+	all := matches{}
 	for i, f := range filters {
 		path := fmt.Sprintf("filters[%d]", i)
-		match := inventory.Match{
-			Field:    path + ".query_info",
-			Patterns: f.GetQueryInfo().GetPatterns(),
-			Wildcard: f.GetQueryInfo().GetIsWildcard(),
-			Any:      f.GetQueryInfo().GetUseOr(),
-		}
-		switch by := f.GetField().(type) {
-		case nil:
-			if len(match.Patterns) > 0 {
+		m := match(path+".query_info", f.GetQueryInfo())
+		if f.GetField() == nil {
+			if len(m.Patterns) > 0 {
 				return nil, fault.Invalid(path, "filter field not set")
 			}
-		case *flowv1.Filter_RackField:
-			field, ok := rackFilters[by.RackField]
-			if !ok {
-				return nil, fault.Invalid(path+".rack_field", "unsupported filter field %s", by.RackField)
-			}
-			matches[field] = append(matches[field], match)
-		default:
-			return nil, fault.Invalid(path+".component_field", "racks cannot be filtered by a field of their components")
+			continue
 		}
+		field, err := fieldOf(path, f)
+		if err != nil {
+			return nil, err
+		}
+		all[field] = append(all[field], m)
 	}
-	return matches, nil
+	return all, nil
 }
 
-var rackOrders = map[flowv1.RackOrderByField]inventory.RackField{
-	flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_NAME:         inventory.RackName,
-	flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MANUFACTURER: inventory.RackManufacturer,
-	flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MODEL:        inventory.RackModel,
+func match(path string, q *flowv1.StringQueryInfo) inventory.Match {
+	return inventory.Match{Field: path, Patterns: q.GetPatterns(), Wildcard: q.GetIsWildcard(), Any: q.GetUseOr()}
 }
 
-var rackFilters = map[flowv1.RackFilterField]inventory.RackField{
-	flowv1.RackFilterField_RACK_FILTER_FIELD_NAME:         inventory.RackName,
-	flowv1.RackFilterField_RACK_FILTER_FIELD_MANUFACTURER: inventory.RackManufacturer,
-	flowv1.RackFilterField_RACK_FILTER_FIELD_MODEL:        inventory.RackModel,
+var rackOrders = map[flowv1.RackOrderByField]inventory.Field{
+	flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_NAME:         inventory.ByName,
+	flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MANUFACTURER: inventory.ByManufacturer,
+	flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MODEL:        inventory.ByModel,
+}
+
+var rackFilters = map[flowv1.RackFilterField]inventory.Field{
+	flowv1.RackFilterField_RACK_FILTER_FIELD_NAME:         inventory.ByName,
+	flowv1.RackFilterField_RACK_FILTER_FIELD_MANUFACTURER: inventory.ByManufacturer,
+	flowv1.RackFilterField_RACK_FILTER_FIELD_MODEL:        inventory.ByModel,
+}
+
+var componentOrders = map[flowv1.ComponentOrderByField]inventory.Field{
+	flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_NAME:         inventory.ByName,
+	flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_MANUFACTURER: inventory.ByManufacturer,
+	flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_MODEL:        inventory.ByModel,
+	flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_TYPE:         inventory.ByType,
+}
+
+var componentFilters = map[flowv1.ComponentFilterField]inventory.Field{
+	flowv1.ComponentFilterField_COMPONENT_FILTER_FIELD_NAME:         inventory.ByName,
+	flowv1.ComponentFilterField_COMPONENT_FILTER_FIELD_MANUFACTURER: inventory.ByManufacturer,
+	flowv1.ComponentFilterField_COMPONENT_FILTER_FIELD_MODEL:        inventory.ByModel,
+	flowv1.ComponentFilterField_COMPONENT_FILTER_FIELD_TYPE:         inventory.ByType,
 }

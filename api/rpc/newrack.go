@@ -44,16 +44,39 @@ func newRack(m *flowv1.Rack) (inventory.NewRack, error) {
 		if c == nil {
 			return r, fault.Invalid("rack.components", "rack component %d is required", i)
 		}
-		if r.Components[i], err = newComponent(fmt.Sprintf("rack.components[%d]", i), c); err != nil {
+		path := fmt.Sprintf("rack.components[%d]", i)
+		if _, err := requiredID(path+".info.id", c.GetInfo().GetId()); err != nil {
+			return r, err
+		}
+		if r.Components[i], err = newComponent(path, c); err != nil {
 			return r, err
 		}
 	}
 	return r, nil
 }
 
-// newComponent reads a component to record at a path of the request.
+// newComponent reads a component to record at a path of the request. It need not have an id.
 func newComponent(path string, m *flowv1.Component) (inventory.NewComponent, error) {
+	c, err := componentPatch(path, m)
+	if err != nil {
+		return c, err
+	}
+	if c.Type == "" {
+		return c, fault.Invalid(path+".type", "%s is not a component type", m.GetType())
+	}
+	for i, b := range c.BMCs {
+		if b.Type == "" {
+			return c, fault.Invalid(b.Path+".type", "%s is not a BMC type", m.GetBmcs()[i].GetType())
+		}
+	}
+	return c, nil
+}
+
+// componentPatch is newComponent for a component that may be recorded already: types that are not known are left out.
+func componentPatch(path string, m *flowv1.Component) (inventory.NewComponent, error) {
 	c := inventory.NewComponent{
+		Path:            path,
+		Type:            componentTypes[m.GetType()],
 		Plate:           plate(m.GetInfo()),
 		FirmwareVersion: m.GetFirmwareVersion(),
 		Slot:            -1,
@@ -63,12 +86,8 @@ func newComponent(path string, m *flowv1.Component) (inventory.NewComponent, err
 		BMCs:            make([]inventory.NewBMC, len(m.GetBmcs())),
 	}
 	var err error
-	if c.ID, err = requiredID(path+".info.id", m.GetInfo().GetId()); err != nil {
+	if c.ID, err = optionalID(path+".info.id", m.GetInfo().GetId()); err != nil {
 		return c, err
-	}
-	var ok bool
-	if c.Type, ok = componentTypes[m.GetType()]; !ok {
-		return c, fault.Invalid(path+".type", "%s is not a component type", m.GetType())
 	}
 	if p := m.GetPosition(); p != nil {
 		c.Slot, c.Tray, c.Host = p.GetSlotId(), p.GetTrayIdx(), p.GetHostId()
@@ -84,12 +103,9 @@ func newComponent(path string, m *flowv1.Component) (inventory.NewComponent, err
 	return c, nil
 }
 
+// newBMC reads a BMC; one of a type that is not known has none.
 func newBMC(path string, m *flowv1.BMCInfo) (inventory.NewBMC, error) {
-	var b inventory.NewBMC
-	var ok bool
-	if b.Type, ok = bmcTypes[m.GetType()]; !ok {
-		return b, fault.Invalid(path+".type", "%s is not a BMC type", m.GetType())
-	}
+	b := inventory.NewBMC{Path: path, Type: bmcTypes[m.GetType()]}
 	var err error
 	if b.MAC, err = inventory.ParseMAC(m.GetMacAddress()); err != nil {
 		return b, fault.Invalid(path+".mac_address", "%s", err)

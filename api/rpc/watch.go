@@ -11,6 +11,7 @@ import (
 	"rackflow.dev/flow/api/gen/flowopsv1/flowopsv1connect"
 	"rackflow.dev/flow/engine/fault"
 	"rackflow.dev/flow/engine/task"
+	"rackflow.dev/flow/store"
 	"rackflow.dev/flow/store/db"
 )
 
@@ -18,6 +19,7 @@ import (
 type opsService struct {
 	flowopsv1connect.UnimplementedFlowOpsHandler
 
+	store *store.Store
 	tasks *task.Service
 	watch *task.Hub
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"rackflow.dev/flow/engine/fault"
@@ -20,23 +18,11 @@ func CreateRack(ctx context.Context, pool *pgxpool.Pool, r NewRack) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	create := func(tx pgx.Tx) error { return createRack(ctx, db.New(tx), &r) }
-	err := store.InTx(ctx, pool, create)
-	if raced(err) {
-		// Somebody recorded one of our keys after we had looked. Now it is there to be named.
-		err = store.InTx(ctx, pool, create)
-	}
-	return keyFault(err)
+	return write(ctx, pool, func(q *db.Queries) error { return createRack(ctx, q, &r) })
 }
 
 func createRack(ctx context.Context, q *db.Queries, r *NewRack) error {
 	if err := checkRackFree(ctx, q, r); err != nil {
-		return err
-	}
-	if err := checkComponentsFree(ctx, q, r); err != nil {
-		return err
-	}
-	if err := takeMACs(ctx, q, r); err != nil {
 		return err
 	}
 	var domain *uuid.UUID
@@ -65,21 +51,48 @@ func createRack(ctx context.Context, q *db.Queries, r *NewRack) error {
 		NvlDomainID:  domain,
 		Health:       r.Health,
 	})
-	if err != nil || len(r.Components) == 0 {
+	if err != nil {
 		return err
 	}
-	components, bmcs := r.rows()
-	if err := q.ComponentInsertMany(ctx, components); err != nil || len(bmcs.Macs) == 0 {
-		return err
-	}
-	return q.BMCInsertMany(ctx, bmcs)
+	return addComponentRows(ctx, q, &r.ID, r.Components)
 }
 
-// rows lays the components and BMCs out as the columns the inserts take.
-func (r *NewRack) rows() (db.ComponentInsertManyParams, db.BMCInsertManyParams) {
-	c := db.ComponentInsertManyParams{RackID: &r.ID}
-	var b db.BMCInsertManyParams
-	for _, n := range r.Components {
+// AddComponent records a component, in a rack or in none, and returns it as clients are shown it.
+func AddComponent(ctx context.Context, pool *pgxpool.Pool, c NewComponent, rack *uuid.UUID) (Component, error) {
+	c.normalize()
+	if err := checkComponents([]NewComponent{c}); err != nil {
+		return Component{}, err
+	}
+	if c.ID == uuid.Nil {
+		c.ID = uuid.New()
+	}
+	var added Component
+	err := write(ctx, pool, func(q *db.Queries) error {
+		if rack != nil {
+			if _, err := q.RackHold(ctx, db.RackHoldParams{ID: *rack}); err != nil {
+				return rackFault(err, *rack, c.Path+".rack_id")
+			}
+		}
+		err := addComponentRows(ctx, q, rack, []NewComponent{c})
+		if err == nil {
+			added, err = readComponent(ctx, q, c.ID)
+		}
+		return err
+	})
+	return added, err
+}
+
+// addComponentRows records components and their BMCs, unless somebody has one of their keys.
+func addComponentRows(ctx context.Context, q *db.Queries, rack *uuid.UUID, list []NewComponent) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if err := checkComponentsFree(ctx, q, list); err != nil {
+		return err
+	}
+	c := db.ComponentInsertManyParams{RackID: rack}
+	var bmcs bmcRows
+	for _, n := range list {
 		c.Ids = append(c.Ids, n.ID)
 		c.Types = append(c.Types, string(n.Type))
 		c.Names = append(c.Names, n.Plate.Name)
@@ -93,18 +106,43 @@ func (r *NewRack) rows() (db.ComponentInsertManyParams, db.BMCInsertManyParams) 
 		c.HostIds = append(c.HostIds, n.Host)
 		c.ExternalIds = append(c.ExternalIds, n.ExternalID)
 		c.Healths = append(c.Healths, string(n.Health))
-		for _, m := range n.BMCs {
-			b.Macs = append(b.Macs, m.MAC)
-			b.Types = append(b.Types, m.Type)
-			b.ComponentIds = append(b.ComponentIds, n.ID)
-			ip := ""
-			if m.IP.IsValid() {
-				ip = m.IP.String()
-			}
-			b.Ips = append(b.Ips, ip)
+		for _, b := range n.BMCs {
+			bmcs.add(n.ID, b)
 		}
 	}
-	return c, b
+	if err := q.ComponentInsertMany(ctx, c); err != nil {
+		return err
+	}
+	return bmcs.insert(ctx, q)
+}
+
+// bmcRows are BMCs to record, as the insert takes them.
+type bmcRows struct {
+	list []NewBMC
+	rows db.BMCInsertManyParams
+}
+
+func (r *bmcRows) add(component uuid.UUID, b NewBMC) {
+	r.list = append(r.list, b)
+	r.rows.Macs = append(r.rows.Macs, b.MAC)
+	r.rows.Types = append(r.rows.Types, b.Type)
+	r.rows.ComponentIds = append(r.rows.ComponentIds, component)
+	ip := ""
+	if b.IP.IsValid() {
+		ip = b.IP.String()
+	}
+	r.rows.Ips = append(r.rows.Ips, ip)
+}
+
+// insert records the BMCs unless another live component has one of their MACs.
+func (r *bmcRows) insert(ctx context.Context, q *db.Queries) error {
+	if len(r.list) == 0 {
+		return nil
+	}
+	if err := takeMACs(ctx, q, r.list); err != nil {
+		return err
+	}
+	return q.BMCInsertMany(ctx, r.rows)
 }
 
 // known gives null for empty text: what is not known must never collide.
@@ -113,29 +151,4 @@ func known(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// raced reports whether a concurrent write was the reason, so that a second look may find it.
-func raced(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (pg.Code == "23505" || pg.Code == "40P01") // unique violation, deadlock
-}
-
-// keyFault turns what still collides at the second attempt into a fault that names the key at least.
-func keyFault(err error) error {
-	if what, ok := uniqueKeys[store.Constraint(err)]; ok {
-		return fault.Exists("%s was recorded by another request at the same time", what).Because(err)
-	}
-	return err
-}
-
-// uniqueKeys are the unique indexes a new rack can hit.
-var uniqueKeys = map[string]string{
-	"rack_pkey":                 "the id of the rack",
-	"rack_external_id_key":      "the external id of the rack",
-	"rack_serial_key":           "the serial number of the rack",
-	"component_pkey":            "the id of a component",
-	"component_external_id_key": "the external id of a component",
-	"component_serial_key":      "the serial number of a component",
-	"bmc_pkey":                  "the MAC address of a BMC",
 }

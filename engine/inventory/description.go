@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,41 @@ func RackDescription(text string) string {
 		}
 	}
 	return formatObject(object)
+}
+
+// ownedKeys are the keys of a component's description that belong to the synchronisation with the site controller. What
+// clients send never changes them.
+var ownedKeys = []string{"nvos_ip", "expected_description"}
+
+// textKey is under which plain text stands in a description that has other keys as well.
+const textKey = "description"
+
+// patchDescription is the description of a component after a client has sent text for it. A JSON object replaces all
+// keys but the owned ones; plain text does as well when it is to replace the whole, and otherwise only what was plain
+// text before.
+func patchDescription(stored, text string, whole bool) string {
+	before, sent := parseObject(stored), parseObject(text)
+	after := map[string]any{}
+	for key, v := range before {
+		if slices.Contains(ownedKeys, key) || sent == nil && !whole && key != textKey {
+			after[key] = v
+		}
+	}
+	if sent == nil {
+		if len(after) == 0 {
+			return text
+		}
+		if text != "" {
+			after[textKey] = text
+		}
+		return formatObject(after)
+	}
+	for key, v := range sent {
+		if !slices.Contains(ownedKeys, key) {
+			after[key] = v
+		}
+	}
+	return formatObject(after)
 }
 
 // parseObject returns nil for everything that is not one JSON object.

@@ -2,28 +2,110 @@ package inventory
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/store/db"
 )
 
-// RackField is a field that racks can be matched and ordered by.
-type RackField string
+// Field is a field that lists can be filtered and ordered by.
+type Field string
 
-// The fields, as RackList knows them.
+// The fields, as RackList and ComponentList know them.
 const (
-	RackName         RackField = "name"
-	RackManufacturer RackField = "manufacturer"
-	RackModel        RackField = "model"
+	ByName         Field = "name"
+	ByManufacturer Field = "manufacturer"
+	ByModel        Field = "model"
+	ByType         Field = "type" // of components only
 )
+
+// Filter says what of a list is wanted.
+type Filter struct {
+	Matches map[Field][]Match // all must hold
+}
+
+// componentTypes lists every type a component may have.
+var componentTypes = []hardware.ComponentType{
+	hardware.Compute, hardware.NVSwitch, hardware.PowerShelf, hardware.ToRSwitch, hardware.UMS, hardware.CDU,
+}
+
+// conditions are a filter as the queries take it.
+type conditions struct {
+	names, manufacturers, models condition
+	types                        []string // nil: any
+}
+
+func (f Filter) conditions() (conditions, error) {
+	var c conditions
+	n := 0
+	for _, matches := range f.Matches {
+		for _, m := range matches {
+			n += len(m.Patterns)
+		}
+	}
+	for field, into := range map[Field]*condition{ByName: &c.names, ByManufacturer: &c.manufacturers, ByModel: &c.models} {
+		var err error
+		if *into, err = conditionOf(f.Matches[field]); err != nil {
+			return c, err
+		}
+	}
+	// The limit of one filter holds for all of them together: the time a regular expression takes to compile grows with
+	// the square of its length.
+	if n > maxPatterns {
+		return c, fault.Invalid("filters", "%d patterns, at most %d are allowed", n, maxPatterns)
+	}
+	types, err := typesOf(f.Matches[ByType])
+	c.types = types
+	return c, err
+}
+
+// typesOf reads matches of types: their names in any letter case, with or without the prefix they have on the wire,
+// whether wildcards were asked for or not.
+func typesOf(matches []Match) ([]string, error) {
+	var types []string
+	for _, m := range matches {
+		if err := m.check(); err != nil {
+			return nil, err
+		}
+		if len(m.Patterns) == 0 {
+			continue
+		}
+		wanted := []string{}
+		for _, p := range m.Patterns {
+			t, ok := typeNamed(p)
+			if !ok {
+				return nil, fault.Invalid(m.Field, "unsupported component type %s", quote(p))
+			}
+			if types == nil || slices.Contains(types, t) {
+				wanted = append(wanted, t)
+			}
+		}
+		types = wanted
+	}
+	return types, nil
+}
+
+func typeNamed(name string) (string, bool) {
+	const prefix = "COMPONENT_TYPE_"
+	if len(name) > len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+		name = name[len(prefix):]
+	}
+	i := slices.IndexFunc(componentTypes, func(t hardware.ComponentType) bool { return strings.EqualFold(string(t), name) })
+	if i < 0 {
+		return "", false
+	}
+	return string(componentTypes[i]), true
+}
 
 // RackQuery says which racks to list, and how.
 type RackQuery struct {
-	Matches        map[RackField][]Match // all must hold
-	WithExternalID bool                  // leaves out racks without
-	Order          RackField             // "": by name; ties go by id
+	Filter
+	WithExternalID bool  // leaves out racks without
+	Order          Field // "": by name; ties go by id
 	Descending     bool
 	Offset         int32
 	Limit          int32
@@ -32,27 +114,34 @@ type RackQuery struct {
 
 // ListRacks returns a page of live racks and how many there are on all pages, both as of the same moment.
 func ListRacks(ctx context.Context, pool *pgxpool.Pool, query RackQuery) ([]Rack, int32, error) {
-	params, err := query.params()
+	c, err := query.conditions()
 	if err != nil {
 		return nil, 0, err
+	}
+	if query.Order == "" {
+		query.Order = ByName
 	}
 	var (
 		racks []Rack
 		total int32
 	)
 	err = snapshot(ctx, pool, func(q *db.Queries) error {
-		rows, err := q.RackList(ctx, params)
+		rows, err := q.RackList(ctx, db.RackListParams{
+			Names: c.names.values, NamePatterns: c.names.patterns,
+			Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
+			Models: c.models.values, ModelPatterns: c.models.patterns,
+			WithExternalID: query.WithExternalID,
+			Field:          string(query.Order), Descending: query.Descending,
+			Skip: query.Offset, Max: query.Limit,
+		})
 		if err != nil {
 			return err
 		}
 		total, err = q.RackCount(ctx, db.RackCountParams{
-			Names:                params.Names,
-			Manufacturers:        params.Manufacturers,
-			Models:               params.Models,
-			NamePatterns:         params.NamePatterns,
-			ManufacturerPatterns: params.ManufacturerPatterns,
-			ModelPatterns:        params.ModelPatterns,
-			WithExternalID:       params.WithExternalID,
+			Names: c.names.values, NamePatterns: c.names.patterns,
+			Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
+			Models: c.models.values, ModelPatterns: c.models.patterns,
+			WithExternalID: query.WithExternalID,
 		})
 		if err != nil {
 			return err
@@ -61,47 +150,4 @@ func ListRacks(ctx context.Context, pool *pgxpool.Pool, query RackQuery) ([]Rack
 		return err
 	})
 	return racks, total, err
-}
-
-// patterns counts those of all filters: the limit of one holds for them together, because the time a regular expression
-// takes to compile grows with the square of its length.
-func (query RackQuery) patterns() int {
-	n := 0
-	for _, matches := range query.Matches {
-		for _, m := range matches {
-			n += len(m.Patterns)
-		}
-	}
-	return n
-}
-
-func (query RackQuery) params() (db.RackListParams, error) {
-	p := db.RackListParams{
-		WithExternalID: query.WithExternalID,
-		Field:          string(query.Order),
-		Descending:     query.Descending,
-		Skip:           query.Offset,
-		Max:            query.Limit,
-	}
-	if p.Field == "" {
-		p.Field = string(RackName)
-	}
-	for _, f := range []struct {
-		field            RackField
-		values, patterns *[]string
-	}{
-		{RackName, &p.Names, &p.NamePatterns},
-		{RackManufacturer, &p.Manufacturers, &p.ManufacturerPatterns},
-		{RackModel, &p.Models, &p.ModelPatterns},
-	} {
-		c, err := conditionOf(query.Matches[f.field])
-		if err != nil {
-			return p, err
-		}
-		*f.values, *f.patterns = c.values, c.patterns
-	}
-	if n := query.patterns(); n > maxPatterns {
-		return p, fault.Invalid("filters", "%d patterns, at most %d are allowed", n, maxPatterns)
-	}
-	return p, nil
 }

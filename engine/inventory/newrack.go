@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -42,8 +41,9 @@ type NewRack struct {
 	Components []NewComponent
 }
 
-// NewComponent is a component to record in a rack.
+// NewComponent is a component to record.
 type NewComponent struct {
+	Path            string // where it stands in the request, as in rack.components[3]
 	ID              uuid.UUID
 	Type            hardware.ComponentType
 	Plate           Plate
@@ -58,7 +58,8 @@ type NewComponent struct {
 
 // NewBMC is a controller to record.
 type NewBMC struct {
-	Type string // BMCHost or BMCDPU
+	Path string // where it stands in the request, as in component.bmcs[1]
+	Type string // BMCHost or BMCDPU; "" in a patch: not known
 	MAC  net.HardwareAddr
 	IP   netip.Addr // the zero Addr when not known
 }
@@ -76,11 +77,14 @@ func (r *NewRack) normalize() {
 	r.ExternalID = strings.TrimSpace(r.ExternalID)
 	r.Components = slices.Clone(r.Components)
 	for i := range r.Components {
-		c := &r.Components[i]
-		c.Plate.trim()
-		c.Plate.Description = ComponentDescription(c.Plate.Description)
-		c.ExternalID = strings.TrimSpace(c.ExternalID)
+		r.Components[i].normalize()
 	}
+}
+
+func (c *NewComponent) normalize() {
+	c.Plate.trim()
+	c.Plate.Description = ComponentDescription(c.Plate.Description)
+	c.ExternalID = strings.TrimSpace(c.ExternalID)
 }
 
 func (p *Plate) trim() {
@@ -100,19 +104,24 @@ func (r *NewRack) check() error {
 	if err := checkLength("rack.external_id", r.ExternalID); err != nil {
 		return err
 	}
-	for i, c := range r.Components {
-		if err := c.check(componentPath(i)); err != nil {
+	return checkComponents(r.Components)
+}
+
+// checkComponents refuses what is wrong with components by themselves or among each other.
+func checkComponents(list []NewComponent) error {
+	for _, c := range list {
+		if err := c.check(); err != nil {
 			return err
 		}
 	}
-	return r.checkTwins()
+	return checkTwins(list)
 }
 
-func (c *NewComponent) check(path string) error {
-	if err := c.Plate.check(path + ".info"); err != nil {
+func (c *NewComponent) check() error {
+	if err := c.Plate.check(c.Path + ".info"); err != nil {
 		return err
 	}
-	if err := checkLength(path+".component_id", c.ExternalID); err != nil {
+	if err := checkLength(c.Path+".component_id", c.ExternalID); err != nil {
 		return err
 	}
 	for _, p := range []struct {
@@ -120,14 +129,14 @@ func (c *NewComponent) check(path string) error {
 		value int32
 	}{{"slot_id", c.Slot}, {"tray_idx", c.Tray}, {"host_id", c.Host}} {
 		if p.value < -1 {
-			return fault.Invalid(path+".position."+p.field, "%d is below -1", p.value)
+			return fault.Invalid(c.Path+".position."+p.field, "%d is below -1", p.value)
 		}
 	}
 	return nil
 }
 
 // checkTwins refuses keys that occur twice in the request.
-func (r *NewRack) checkTwins() error {
+func checkTwins(list []NewComponent) error {
 	seen := map[any]string{}
 	once := func(key any, path, field string) error {
 		first, twice := seen[key]
@@ -139,23 +148,24 @@ func (r *NewRack) checkTwins() error {
 	}
 	type plate [2]string
 	type external [2]string
-	for i, c := range r.Components {
-		path := componentPath(i)
-		if err := once(c.ID, path, "info.id"); err != nil {
-			return err
+	for _, c := range list {
+		if c.ID != uuid.Nil {
+			if err := once(c.ID, c.Path, "info.id"); err != nil {
+				return err
+			}
 		}
 		if c.Plate.serialized() {
-			if err := once(plate{c.Plate.Manufacturer, c.Plate.Serial}, path, "info.serial_number"); err != nil {
+			if err := once(plate{c.Plate.Manufacturer, c.Plate.Serial}, c.Path, "info.serial_number"); err != nil {
 				return err
 			}
 		}
 		if c.ExternalID != "" {
-			if err := once(external{string(c.Type), c.ExternalID}, path, "component_id"); err != nil {
+			if err := once(external{string(c.Type), c.ExternalID}, c.Path, "component_id"); err != nil {
 				return err
 			}
 		}
-		for j, b := range c.BMCs {
-			if err := once([6]byte(b.MAC), bmcPath(i, j), "mac_address"); err != nil {
+		for _, b := range c.BMCs {
+			if err := once([6]byte(b.MAC), b.Path, "mac_address"); err != nil {
 				return err
 			}
 		}
@@ -183,7 +193,3 @@ func checkLength(field, value string) error {
 	}
 	return nil
 }
-
-func componentPath(i int) string { return fmt.Sprintf("rack.components[%d]", i) }
-
-func bmcPath(i, j int) string { return fmt.Sprintf("rack.components[%d].bmcs[%d]", i, j) }

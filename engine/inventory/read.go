@@ -26,13 +26,6 @@ type Rack struct {
 	Components []Component // by name, then id; only when asked for
 }
 
-// Component is a live component with what is derived for readers.
-type Component struct {
-	*db.Component
-	BMCs  []db.Bmc // host before DPU, then by MAC
-	Tasks TaskCounts
-}
-
 // TaskCounts is how many unfinished tasks concern a rack or a component.
 type TaskCounts struct{ Waiting, Pending, Running int32 }
 
@@ -69,26 +62,32 @@ func GetRack(ctx context.Context, pool *pgxpool.Pool, id string, components bool
 // unique.
 func GetRackBySerial(ctx context.Context, pool *pgxpool.Pool, manufacturer, serial string, components bool) (Rack, error) {
 	manufacturer, serial = strings.TrimSpace(manufacturer), strings.TrimSpace(serial)
-	if serial == "" {
-		return Rack{}, fault.Invalid("serial_info.serial_number", "serial number is not specified")
-	}
 	return getRack(ctx, pool, components, func(q *db.Queries) (db.Rack, error) {
-		params := db.RackListBySerialParams{Serial: &serial, Manufacturer: known(manufacturer)}
-		rows, err := q.RackListBySerial(ctx, params)
-		switch {
-		case err != nil:
-			return db.Rack{}, err
-		case len(rows) == 0 && manufacturer == "":
-			return db.Rack{}, fault.NotFound("rack with serial number %s not found", quote(serial))
-		case len(rows) == 0:
-			return db.Rack{}, fault.NotFound("rack with serial number %s of manufacturer %s not found", quote(serial),
-				quote(manufacturer))
-		case len(rows) > 1:
-			return db.Rack{}, fault.Precondition("serial number %s is ambiguous: %d racks have it; name the manufacturer",
-				quote(serial), len(rows))
+		if serial == "" {
+			return db.Rack{}, errNoSerial
 		}
-		return rows[0], nil
+		rows, err := q.RackListBySerial(ctx, db.RackListBySerialParams{Serial: &serial, Manufacturer: known(manufacturer)})
+		if err != nil {
+			return db.Rack{}, err
+		}
+		return one("rack", rows, manufacturer, serial)
 	})
+}
+
+var errNoSerial = fault.Invalid("serial_info.serial_number", "serial number is not specified")
+
+// one is the only row of a look-up by serial number.
+func one[T any](noun string, rows []T, manufacturer, serial string) (T, error) {
+	var none T
+	switch {
+	case len(rows) == 0 && manufacturer == "":
+		return none, fault.NotFound("%s with serial number %s not found", noun, quote(serial))
+	case len(rows) == 0:
+		return none, fault.NotFound("%s with serial number %s of manufacturer %s not found", noun, quote(serial), quote(manufacturer))
+	case len(rows) > 1:
+		return none, fault.Precondition("serial number %s is ambiguous: %d %ss have it; name the manufacturer", quote(serial), len(rows), noun)
+	}
+	return rows[0], nil
 }
 
 func getRack(ctx context.Context, pool *pgxpool.Pool, components bool, find func(*db.Queries) (db.Rack, error)) (Rack, error) {
@@ -195,36 +194,19 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 	if err != nil {
 		return err
 	}
-	owners := make([]uuid.UUID, len(rows))
-	for i, row := range rows {
-		owners[i] = row.ID
-	}
-	bmcs, err := q.BMCListByComponents(ctx, db.BMCListByComponentsParams{ComponentIds: owners})
-	if err != nil {
-		return err
-	}
-	stats, err := q.ComponentTaskStats(ctx, db.ComponentTaskStatsParams{RackIds: ids})
-	if err != nil {
-		return err
-	}
 	all := make([]Component, len(rows))
 	own := make(map[uuid.UUID]*Component, len(rows))
 	for i := range rows {
-		all[i].Component = &rows[i]
+		r := at[*rows[i].RackID]
+		all[i] = Component{Component: &rows[i], Rack: r.info()}
 		own[rows[i].ID] = &all[i]
 	}
-	for _, b := range bmcs {
-		c := own[b.ComponentID]
-		c.BMCs = append(c.BMCs, b)
-	}
-	for _, row := range stats {
-		// A task may name a component that has been deleted or moved since.
-		if c, ok := own[row.ComponentID]; ok {
-			c.Tasks.add(row.State, row.Tasks)
+	if len(rows) > 0 {
+		if err := addParts(ctx, q, ids, own); err != nil {
+			return err
 		}
 	}
 	for _, c := range all {
-		slices.SortFunc(c.BMCs, compareBMCs)
 		r := at[*c.RackID]
 		r.Components = append(r.Components, c)
 	}
@@ -232,7 +214,7 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 		slices.SortFunc(r.Components, compareComponents)
 		parts := map[Phase]bool{}
 		for _, c := range r.Components {
-			if slices.Contains(phased, hardware.ComponentType(c.Type)) {
+			if slices.Contains(phased, typeOf(*c.Component)) {
 				parts[phaseOf(c.Phase)] = true
 			}
 		}
@@ -240,6 +222,17 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 	}
 	return nil
 }
+
+// info is what the components of a rack tell of it.
+func (r *Rack) info() db.ComponentRackInfoRow {
+	row := db.ComponentRackInfoRow{ID: r.ID, ExternalID: r.ExternalID}
+	if r.Domain != nil {
+		row.DomainID, row.DomainExternalID = &r.Domain.ID, r.Domain.ExternalID
+	}
+	return row
+}
+
+func typeOf(c db.Component) hardware.ComponentType { return hardware.ComponentType(c.Type) }
 
 // compareComponents is the order clients see: by name byte by byte, then by id.
 func compareComponents(a, b Component) int {

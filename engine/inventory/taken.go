@@ -42,8 +42,8 @@ func checkRackFree(ctx context.Context, q *db.Queries, r *NewRack) error {
 }
 
 // checkComponentsFree refuses components whose ids or other keys somebody has. MACs are takeMACs's.
-func checkComponentsFree(ctx context.Context, q *db.Queries, r *NewRack) error {
-	if len(r.Components) == 0 {
+func checkComponentsFree(ctx context.Context, q *db.Queries, list []NewComponent) error {
+	if len(list) == 0 {
 		return nil
 	}
 	type plate struct{ manufacturer, serial string }
@@ -51,7 +51,7 @@ func checkComponentsFree(ctx context.Context, q *db.Queries, r *NewRack) error {
 	params := db.ComponentListTakenParams{
 		Ids: []uuid.UUID{}, ExternalIds: []string{}, Manufacturers: []string{}, Serials: []string{},
 	}
-	for _, c := range r.Components {
+	for _, c := range list {
 		params.Ids = append(params.Ids, c.ID)
 		if c.ExternalID != "" {
 			params.ExternalIds = append(params.ExternalIds, c.ExternalID)
@@ -76,10 +76,10 @@ func checkComponentsFree(ctx context.Context, q *db.Queries, r *NewRack) error {
 		plates[plate{value(row.Manufacturer), value(row.Serial)}] = row.ID
 		externals[external{row.Type, value(row.ExternalID)}] = row.ID
 	}
-	for i, c := range r.Components {
-		path := componentPath(i)
+	for _, c := range list {
+		path := c.Path
 		if dead, ok := deleted[c.ID]; ok && dead {
-			return fault.Exists("component %s exists but is deleted; purge it", c.ID).On(path + ".info.id")
+			return fault.Exists("component %s exists but is deleted; purge it, or restore its rack", c.ID).On(path + ".info.id")
 		} else if ok {
 			return fault.Exists("component %s exists already", c.ID).On(path + ".info.id")
 		}
@@ -95,15 +95,13 @@ func checkComponentsFree(ctx context.Context, q *db.Queries, r *NewRack) error {
 }
 
 // takeMACs refuses MACs of live components and takes those of tombstones away from them.
-func takeMACs(ctx context.Context, q *db.Queries, r *NewRack) error {
-	macs := []net.HardwareAddr{}
-	for _, c := range r.Components {
-		for _, b := range c.BMCs {
-			macs = append(macs, b.MAC)
-		}
-	}
-	if len(macs) == 0 {
+func takeMACs(ctx context.Context, q *db.Queries, bmcs []NewBMC) error {
+	if len(bmcs) == 0 {
 		return nil
+	}
+	macs := make([]net.HardwareAddr, len(bmcs))
+	for i, b := range bmcs {
+		macs[i] = b.MAC
 	}
 	rows, err := q.BMCListTaken(ctx, db.BMCListTakenParams{Macs: macs})
 	if err != nil || len(rows) == 0 {
@@ -115,11 +113,9 @@ func takeMACs(ctx context.Context, q *db.Queries, r *NewRack) error {
 			held[[6]byte(row.Mac)] = row.ComponentID
 		}
 	}
-	for i, c := range r.Components {
-		for j, b := range c.BMCs {
-			if id, ok := held[[6]byte(b.MAC)]; ok {
-				return fault.Exists("%s is held by component %s", b.MAC, id).On(bmcPath(i, j) + ".mac_address")
-			}
+	for _, b := range bmcs {
+		if id, ok := held[[6]byte(b.MAC)]; ok {
+			return fault.Exists("%s is held by component %s", b.MAC, id).On(b.Path + ".mac_address")
 		}
 	}
 	return q.BMCReleaseDeleted(ctx, db.BMCReleaseDeletedParams{Macs: macs})

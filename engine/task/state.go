@@ -17,7 +17,7 @@ const (
 	Finish  Event = "finish"  // the worker that ends its last stage
 	Fail    Event = "fail"    // a failed stage, a spent budget, or a plan that can't be made
 	Expire  Event = "expire"  // the queue's deadline
-	Cancel  Event = "cancel"  // a client
+	Cancel  Event = "cancel"  // a client, or the deletion of the rack while the task waits
 )
 
 // taskMoves is the whole life of a task. A pair that is absent is refused; the table task_move in the database says the

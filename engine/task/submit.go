@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/engine/inventory"
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
 	"rackflow.dev/flow/store"
@@ -26,7 +27,7 @@ const submitBatch = 128
 // Request asks for one operation on the racks of a scope.
 type Request struct {
 	Operation   rules.Operation
-	Scope       Scope
+	Scope       inventory.Scope
 	Description string
 	RuleID      *uuid.UUID // overrides the rule that would apply
 	Options     Options
@@ -66,7 +67,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (Submission, error) {
 	if err := req.Operation.Validate(); err != nil {
 		return Submission{}, fault.Invalid("operation", "%v", err)
 	}
-	if err := req.Scope.validate(); err != nil {
+	if err := req.Scope.Check(); err != nil {
 		return Submission{}, err
 	}
 	drafts, err := s.drafts(ctx, req)
@@ -118,17 +119,17 @@ func (s *Service) drafts(ctx context.Context, req Request) ([]draft, error) {
 			return nil, err
 		}
 	}
-	targets, err := req.Scope.resolve(ctx, q)
+	selected, err := targets(ctx, q, req.Scope)
 	if err != nil {
 		return nil, err
 	}
-	ruleOf, err := s.rulesFor(ctx, q, req.Operation, explicit, targets)
+	ruleOf, err := s.rulesFor(ctx, q, req.Operation, explicit, selected)
 	if err != nil {
 		return nil, err
 	}
-	drafts := make([]draft, 0, len(targets))
+	drafts := make([]draft, 0, len(selected))
 	var empty []string
-	for _, t := range targets {
+	for _, t := range selected {
 		rule, err := ruleOf(t.RackID)
 		if err != nil {
 			return nil, fault.Precondition("rack %s: %v", t.RackID, err)
@@ -170,7 +171,7 @@ func newDraft(rule rules.Rule, plan rules.Plan) draft {
 }
 
 // rulesFor loads the stored rules that may apply, in two queries, and says which one does for each rack.
-func (s *Service) rulesFor(ctx context.Context, q *db.Queries, op rules.Operation, explicit *rules.Rule, targets []RackTargets) (
+func (s *Service) rulesFor(ctx context.Context, q *db.Queries, op rules.Operation, explicit *rules.Rule, targets []rackTargets) (
 	func(rack uuid.UUID) (rules.Rule, error), error,
 ) {
 	candidates := rules.Candidates{Request: explicit}
@@ -217,7 +218,7 @@ func storedRule(row db.OperationRule) (*rules.Rule, error) {
 
 // actionable refuses components that no adapter could address: power and firmware need an external id or a management
 // MAC, and one kind of identifier for all components of a type.
-func actionable(t RackTargets) error {
+func actionable(t rackTargets) error {
 	var unlinked []string
 	withoutID := map[hardware.ComponentType]bool{}
 	for _, c := range t.Components {
@@ -264,6 +265,10 @@ func (s *Service) admit(ctx context.Context, req Request, options []byte, drafts
 		if err != nil {
 			return fmt.Errorf("lock racks: %w", err)
 		}
+		strayed, err := strayed(ctx, q, drafts)
+		if err != nil {
+			return err
+		}
 		active, err := q.TaskActiveByRacks(ctx, db.TaskActiveByRacksParams{RackIds: racks})
 		if err != nil {
 			return fmt.Errorf("active tasks: %w", err)
@@ -272,6 +277,8 @@ func (s *Service) admit(ctx context.Context, req Request, options []byte, drafts
 		for _, d := range drafts {
 			if !slices.Contains(locked, d.rackID) {
 				refusals = append(refusals, Refusal{d.rackID, fault.NotFound("rack %s was deleted", d.rackID)})
+			} else if c, ok := strayed[d.rackID]; ok {
+				refusals = append(refusals, Refusal{d.rackID, fault.Precondition("component %s has been deleted or moved meanwhile; submit again", c)})
 			} else if err := d.conflictsWith(active); err != nil {
 				refusals = append(refusals, Refusal{d.rackID, err})
 			} else {
@@ -314,6 +321,26 @@ func (s *Service) admit(ctx context.Context, req Request, options []byte, drafts
 	}
 	s.Watch.Poke()
 	return admitted, refusals, nil
+}
+
+// strayed finds components that are no longer where the plans have them; called with the racks locked. It names one a
+// rack.
+func strayed(ctx context.Context, q *db.Queries, drafts []draft) (map[uuid.UUID]uuid.UUID, error) {
+	var p db.ComponentStrayedParams
+	for _, d := range drafts {
+		for _, id := range d.footprint.Components {
+			p.Ids, p.RackIds = append(p.Ids, id), append(p.RackIds, d.rackID)
+		}
+	}
+	rows, err := q.ComponentStrayed(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("components of the plans: %w", err)
+	}
+	found := make(map[uuid.UUID]uuid.UUID, len(rows))
+	for _, row := range rows {
+		found[row.RackID] = row.ID
+	}
+	return found, nil
 }
 
 // conflictsWith compares with every active task of the rack. Waiting ones count as well: a newcomer must not overtake

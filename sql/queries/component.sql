@@ -91,14 +91,14 @@ SELECT * FROM component WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL;
 SELECT * FROM component WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL;
 
 -- name: ComponentListByScope :many
--- Live components that a scope may mean, each with the identifier it goes by: its id, its external id or a MAC of its.
-SELECT component.id, component.type, component.id::text AS identifier
+-- Live components that a scope may mean, each with the identifier it goes by: its id, or else its external id or a MAC.
+SELECT component.id, component.type, component.id::text AS identifier, true AS by_id
 FROM component WHERE component.id = ANY (@ids::uuid[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, component.external_id
+SELECT component.id, component.type, component.external_id, false
 FROM component WHERE component.external_id = ANY (@external_ids::text[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, bmc.mac::text
+SELECT component.id, component.type, bmc.mac::text, false
 FROM bmc JOIN component ON component.id = bmc.component_id
 WHERE bmc.mac = ANY (@macs::macaddr[]) AND component.deleted_at IS NULL;
 

@@ -443,13 +443,13 @@ func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByR
 }
 
 const componentListByScope = `-- name: ComponentListByScope :many
-SELECT component.id, component.type, component.id::text AS identifier
+SELECT component.id, component.type, component.id::text AS identifier, true AS by_id
 FROM component WHERE component.id = ANY ($1::uuid[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, component.external_id
+SELECT component.id, component.type, component.external_id, false
 FROM component WHERE component.external_id = ANY ($2::text[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, bmc.mac::text
+SELECT component.id, component.type, bmc.mac::text, false
 FROM bmc JOIN component ON component.id = bmc.component_id
 WHERE bmc.mac = ANY ($3::macaddr[]) AND component.deleted_at IS NULL
 `
@@ -464,9 +464,10 @@ type ComponentListByScopeRow struct {
 	ID         uuid.UUID
 	Type       string
 	Identifier string
+	ByID       bool
 }
 
-// Live components that a scope may mean, each with the identifier it goes by: its id, its external id or a MAC of its.
+// Live components that a scope may mean, each with the identifier it goes by: its id, or else its external id or a MAC.
 func (q *Queries) ComponentListByScope(ctx context.Context, arg ComponentListByScopeParams) ([]ComponentListByScopeRow, error) {
 	rows, err := q.db.Query(ctx, componentListByScope, arg.Ids, arg.ExternalIds, arg.Macs)
 	if err != nil {
@@ -476,7 +477,12 @@ func (q *Queries) ComponentListByScope(ctx context.Context, arg ComponentListByS
 	var items []ComponentListByScopeRow
 	for rows.Next() {
 		var i ComponentListByScopeRow
-		if err := rows.Scan(&i.ID, &i.Type, &i.Identifier); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Identifier,
+			&i.ByID,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
