@@ -15,57 +15,64 @@ const completionWait = 2 * time.Second
 // completionLimit is how many names are offered.
 const completionLimit = 200
 
-// completeRacks offers the names of racks. A server that does not answer offers nothing.
+// completeRacks offers the names of racks.
 func (c *cli) completeRacks(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	s, ctx, cancel, err := c.dialToComplete(cmd)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
+		resp, err := s.flow.GetListOfRacks(ctx, &flowv1.GetListOfRacksRequest{Pagination: first})
+		for _, r := range resp.GetRacks() {
+			list = append(list, cobra.CompletionWithDesc(line(r.GetInfo().GetName()), r.GetInfo().GetId().GetId()))
+		}
+		return list, err
+	}), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeDomains offers the names of NVLink domains.
+func (c *cli) completeDomains(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
+		resp, err := s.flow.GetListOfNVLDomains(ctx, &flowv1.GetListOfNVLDomainsRequest{Pagination: first})
+		for _, d := range resp.GetNvlDomains() {
+			list = append(list, cobra.CompletionWithDesc(line(d.GetIdentifier().GetName()), d.GetIdentifier().GetId().GetId()))
+		}
+		return list, err
+	}), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeDomainThenRacks is for commands that take a domain and then racks.
+func (c *cli) completeDomainThenRacks(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return c.completeDomains(cmd, args, typed)
 	}
-	defer cancel()
-	resp, err := s.flow.GetListOfRacks(ctx, &flowv1.GetListOfRacksRequest{Pagination: &flowv1.Pagination{Limit: completionLimit}})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var list []cobra.Completion
-	for _, r := range resp.GetRacks() {
-		list = append(list, cobra.CompletionWithDesc(line(r.GetInfo().GetName()), r.GetInfo().GetId().GetId()))
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
+	return c.completeRacks(cmd, args, typed)
 }
 
 // completeTasks offers the ids of tasks, newest first.
 func (c *cli) completeTasks(activeOnly bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		s, ctx, cancel, err := c.dialToComplete(cmd)
-		if err != nil {
-			return nil, directive
-		}
-		defer cancel()
-		resp, err := s.flow.ListTasks(ctx, &flowv1.ListTasksRequest{
-			ActiveOnly: activeOnly,
-			Pagination: &flowv1.Pagination{Limit: completionLimit},
-		})
-		if err != nil {
-			return nil, directive
-		}
-		var list []cobra.Completion
-		for _, t := range resp.GetTasks() {
-			list = append(list, cobra.CompletionWithDesc(t.GetId().GetId(), line(statusWord(t.GetStatus())+" "+t.GetOperation())))
-		}
-		return list, directive
+		return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
+			resp, err := s.flow.ListTasks(ctx, &flowv1.ListTasksRequest{ActiveOnly: activeOnly, Pagination: first})
+			for _, t := range resp.GetTasks() {
+				list = append(list, cobra.CompletionWithDesc(t.GetId().GetId(), line(statusWord(t.GetStatus())+" "+t.GetOperation())))
+			}
+			return list, err
+		}), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-func (c *cli) dialToComplete(cmd *cobra.Command) (*client, context.Context, context.CancelFunc, error) {
+// complete asks the server what to offer. One that does not answer offers nothing.
+func (c *cli) complete(cmd *cobra.Command, list func(ctx context.Context, s *client, first *flowv1.Pagination) ([]cobra.Completion, error)) []cobra.Completion {
 	s, err := c.dial(cmd)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil
 	}
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionWait)
-	return s, ctx, cancel, nil
+	defer cancel()
+	offered, err := list(ctx, s, &flowv1.Pagination{Limit: completionLimit})
+	if err != nil {
+		return nil
+	}
+	return offered
 }

@@ -146,7 +146,7 @@ func (c *cli) demoRack(cmd *cobra.Command) error {
 		return err
 	}
 	defer s.close()
-	rack, problems := stampRack(0).message()
+	rack, problems := stampRack(0).message(asNew)
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}

@@ -31,6 +31,10 @@ const (
 	taskOne = "22222222-0000-4000-8000-000000000001"
 	taskTwo = "22222222-0000-4000-8000-000000000002"
 	ruleOne = "33333333-0000-4000-8000-000000000001"
+
+	partOne   = "44444444-0000-4000-8000-000000000001"
+	partTwo   = "44444444-0000-4000-8000-000000000002"
+	domainOne = "55555555-0000-4000-8000-000000000001"
 )
 
 // epoch is when the tests play.
@@ -52,6 +56,13 @@ type fake struct {
 	refused []string        // rack error trailers of the power calls
 	watch   watchFunc
 	onList  func() // called for each list of active tasks
+
+	create     func(*flowv1.Rack) error // what creating a rack answers
+	components []*flowv1.Component
+	domains    []*flowv1.NVLDomain
+	diffs      []*flowv1.ComponentDiff
+	checkedAt  string // header of the comparison
+	report     string // of a patch
 }
 
 // watchFunc plays one watch; n counts them from 0.
@@ -106,6 +117,11 @@ func (f *fake) Version(context.Context, *flowv1.VersionRequest) (*flowv1.BuildIn
 
 func (f *fake) CreateExpectedRack(_ context.Context, r *flowv1.CreateExpectedRackRequest) (*flowv1.CreateExpectedRackResponse, error) {
 	f.note(r)
+	if f.create != nil {
+		if err := f.create(r.GetRack()); err != nil {
+			return nil, err
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.racks = append(f.racks, r.GetRack())

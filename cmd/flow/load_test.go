@@ -29,7 +29,7 @@ func smallRack(t *testing.T, n int) *flowv1.Rack {
 		left[c.Type]--
 		return left[c.Type] < 0
 	})
-	rack, problems := doc.message()
+	rack, problems := doc.message(asNew)
 	if err := errors.Join(problems...); err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,8 @@
 //
 // The package owns flags, environment, wiring and what a person sees; it decides nothing about racks or tasks. Every
 // command lives in the file named after it. Results go to standard output, everything else to standard error. A command
-// that fails prints one line and exits with 1; one that waited for tasks exits with 2 when a task did not complete, and
-// one that was interrupted with 130.
+// that fails prints one line and exits with 1; one that waited for tasks exits with 2 when a task did not complete, one
+// that was asked whether there are differences with 3 when there are, and one that was interrupted with 130.
 package main
 
 import (
@@ -24,6 +24,7 @@ const (
 	exitOK          = 0
 	exitError       = 1
 	exitTaskFailed  = 2
+	exitDiffers     = 3
 	exitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 

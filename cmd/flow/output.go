@@ -10,8 +10,11 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"rackflow.dev/flow/api/gen/flowv1"
 )
 
 // format is how results are printed; a flag.
@@ -28,6 +31,7 @@ var formatWords = []word[format]{
 	{"table", formatTable},
 	{"json", formatJSON},
 	{"yaml", formatYAML},
+	{"protojson", formatJSON}, // NICo Flow's word for JSON with the names of the API, which ours always has
 }
 
 // String is part of pflag.Value.
@@ -68,6 +72,24 @@ func (c *cli) printValue(v any, table func(w io.Writer) error) error {
 		return err
 	}
 	return c.printDocument(doc)
+}
+
+// printID prints the id of what was recorded, on one line as NICo Flow does.
+func (c *cli) printID(id *flowv1.UUID) error {
+	text := "{\"id\":%q}\n"
+	if c.output == formatYAML {
+		text = "id: %s\n"
+	}
+	_, err := fmt.Fprintf(c.out, text, id.GetId())
+	return err
+}
+
+// jsonByDefault is for the commands whose output scripts written for NICo Flow read: they print JSON unless --output
+// says else.
+func (c *cli) jsonByDefault(cmd *cobra.Command) {
+	if !cmd.Flags().Changed("output") {
+		c.output = formatJSON
+	}
 }
 
 func (c *cli) printDocument(doc []byte) error {
@@ -111,6 +133,24 @@ func grid(w io.Writer, head []string, rows [][]string) error {
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	return tw.Flush()
+}
+
+// columns prints rows in columns of fixed widths, by which scripts cut them; the last column needs none.
+func columns(w io.Writer, widths []int, rows [][]string) error {
+	for _, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			if text := orDash(line(cell)); i < len(widths) {
+				b.WriteString(pad(text, widths[i]) + " ")
+			} else {
+				b.WriteString(text)
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // facts prints labelled lines; those without a value are left out.

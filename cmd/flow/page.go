@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"rackflow.dev/flow/api/gen/flowv1"
@@ -15,6 +17,42 @@ const defaultLimit = 100
 func pageFlags(f *pflag.FlagSet, limit, offset *int32) {
 	f.Int32Var(limit, "limit", defaultLimit, "how many to list, at most 1000")
 	f.Int32Var(offset, "offset", 0, "how many to leave out at the beginning")
+}
+
+// ordering is the flags that say how a list is ordered.
+type ordering[T any] struct {
+	words      []word[T] // the first one is the default
+	field      string
+	descending bool
+}
+
+func (o *ordering[T]) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.field, "order-by", "", "order of the list: "+accepted(o.words)+" (default "+o.words[0].text+")")
+	f.BoolVar(&o.descending, "desc", false, "turn the order round")
+	must(cmd.RegisterFlagCompletionFunc("order-by", completeWords(o.words)))
+}
+
+// read checks the order asked for; the direction is empty when none was.
+func (o *ordering[T]) read() (field T, direction string, err error) {
+	if o.field == "" && !o.descending {
+		return field, "", nil
+	}
+	field, err = parseWord(o.words, "order", cmp.Or(o.field, o.words[0].text))
+	if o.descending {
+		return field, "DESC", err
+	}
+	return field, "ASC", err
+}
+
+// everyPage reads a whole list page by page. Fetch reads one page and says how much it has, and of how much.
+func everyPage(fetch func(*flowv1.Pagination) (n int, total int32, err error)) error {
+	for offset := int32(0); ; {
+		n, total, err := fetch(&flowv1.Pagination{Offset: offset, Limit: pageSize})
+		if offset += int32(n); err != nil || n == 0 || offset >= total {
+			return err
+		}
+	}
 }
 
 // page checks the page asked for.

@@ -123,13 +123,15 @@ var powerOperations = []operation{
 func (c *cli) powerOperation(op operation) *cobra.Command {
 	var r powerRequest
 	cmd := &cobra.Command{
-		Use:   op.word + " (RACK... | --rack-ids IDS | --rack-names NAMES | --component-ids IDS)",
+		Use:   op.word + " (" + scopeUsage + ")",
 		Short: op.short,
 		Long: op.long + `
 
-RACK is the id or the name of a rack. --type narrows racks to components of some types.`,
+RACK is the id or the name of a rack, and --domain stands for the racks of an NVLink domain. --type narrows racks to
+components of some types.`,
 		Example: fmt.Sprintf(`  flow power %[1]s rack-1 --wait
   flow power %[1]s --rack-names rack-1,rack-2 --type compute,nvswitch
+  flow power %[1]s --domain nvl-1
   flow power %[1]s --rack-ids 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11 -o json`, op.word),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.power(cmd, args, op, &r) },
 	}

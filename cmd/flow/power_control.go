@@ -35,7 +35,7 @@ func (c *cli) powerControlCommand() *cobra.Command {
 	r := powerRequest{selector: selector{typeRequired: true}}
 	var op string
 	cmd := &cobra.Command{
-		Use:   "control --op WORD (RACK... | --rack-ids IDS | --rack-names NAMES | --component-ids IDS)",
+		Use:   "control --op WORD (" + scopeUsage + ")",
 		Short: "Power operations by the words of NICo Flow",
 		Long: `Power operations by the words of NICo Flow, for scripts written for it:
 

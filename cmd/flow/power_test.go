@@ -28,6 +28,21 @@ func byID(id string) *flowv1.RackTarget {
 	return &flowv1.RackTarget{Identifier: &flowv1.RackTarget_Id{Id: &flowv1.UUID{Id: id}}}
 }
 
+func domains(types []flowv1.ComponentType, targets ...*flowv1.NVLDomainTarget) *flowv1.OperationTargetSpec {
+	for _, t := range targets {
+		t.ComponentTypes = types
+	}
+	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_NvlDomains{NvlDomains: &flowv1.NVLDomainTargets{Targets: targets}}}
+}
+
+func domainByName(name string) *flowv1.NVLDomainTarget {
+	return &flowv1.NVLDomainTarget{Identifier: &flowv1.NVLDomainTarget_Name{Name: name}}
+}
+
+func domainByID(id string) *flowv1.NVLDomainTarget {
+	return &flowv1.NVLDomainTarget{Identifier: &flowv1.NVLDomainTarget_Id{Id: &flowv1.UUID{Id: id}}}
+}
+
 func components(targets ...*flowv1.ComponentTarget) *flowv1.OperationTargetSpec {
 	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_Components{Components: &flowv1.ComponentTargets{Targets: targets}}}
 }
@@ -47,6 +62,9 @@ func TestPowerSendsWhatItsWordsSay(t *testing.T) {
 		"on --rack-names " + rackOne:        &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName(rackOne))},
 		"on --rack-ids " + rackOne:          &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byID(rackOne))},
 		"on a -t compute,NVL-Switch":        &flowv1.PowerOnRackRequest{TargetSpec: racks([]flowv1.ComponentType{compute, nvSwitch}, byName("a"))},
+		"on --domain nvl-1," + rackOne:      &flowv1.PowerOnRackRequest{TargetSpec: domains(nil, domainByName("nvl-1"), domainByID(rackOne))},
+		"on --domain-ids " + rackOne:        &flowv1.PowerOnRackRequest{TargetSpec: domains(nil, domainByID(rackOne))},
+		"on --domain-names a -t compute":    &flowv1.PowerOnRackRequest{TargetSpec: domains([]flowv1.ComponentType{compute}, domainByName("a"))},
 		"on --component-ids m1":             &flowv1.PowerOnRackRequest{TargetSpec: components(external(compute, "m1"))},
 		"on --component-ids s1 -t nvswitch": &flowv1.PowerOnRackRequest{TargetSpec: components(external(nvSwitch, "s1"))},
 		"on a --description x --rule-id " + ruleOne + " --override-readiness": &flowv1.PowerOnRackRequest{
@@ -82,7 +100,7 @@ func TestPowerSendsWhatItsWordsSay(t *testing.T) {
 
 func TestPowerRefusesBeforeAnyCall(t *testing.T) {
 	t.Parallel()
-	const ways = "name racks in exactly one way: as arguments, by --rack-ids, --rack-names or --component-ids"
+	const ways = "name racks in exactly one way: as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids"
 	for line, want := range map[string]struct {
 		text  string
 		usage bool
@@ -93,6 +111,9 @@ func TestPowerRefusesBeforeAnyCall(t *testing.T) {
 		"on --rack-names a --rack-ids b":      {"power on: " + ways, true},
 		"on --rack-ids rack-1":                {`power on: --rack-ids "rack-1" is not a valid UUID`, false},
 		"on --rack-ids {" + rackOne + "}":     {`power on: --rack-ids "{` + rackOne + `}" is not a valid UUID`, false},
+		"on a --domain b":                     {"power on: " + ways, true},
+		"on --domain-ids nvl-1":               {`power on: --domain-ids "nvl-1" is not a valid UUID`, false},
+		"control --domain a --op on":          {"power control: --type is required with racks: compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu", true},
 		"on a --rule-id x":                    {`power on: --rule-id "x" is not a valid UUID`, false},
 		"on a -t fan":                         {`power on: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`, false},
 		"on --component-ids m -t cdu,ums":     {"power on: --component-ids takes one --type, got cdu,ums", false},

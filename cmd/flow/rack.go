@@ -15,8 +15,9 @@ import (
 )
 
 func (c *cli) rackCommand() *cobra.Command {
-	return parent("rack", "Take racks into inventory and look at them", "",
-		c.rackCreateCommand(), c.rackGetCommand(), c.rackListCommand())
+	return parent("rack", "Take racks into inventory, look at them and change them", "",
+		c.rackCreateCommand(), c.rackGetCommand(), c.rackListCommand(), c.rackPatchCommand(),
+		c.rackDeleteCommand(), c.rackPurgeCommand(), c.rackRestoreCommand())
 }
 
 // uuidOf reads an id that a message is to carry.
@@ -44,7 +45,7 @@ func (s *client) findRack(ctx context.Context, key string, withComponents bool) 
 		return nil, err
 	}
 	racks, err := s.flow.GetListOfRacks(ctx, &flowv1.GetListOfRacksRequest{
-		Filters:        []*flowv1.Filter{rackNameFilter(&flowv1.StringQueryInfo{Patterns: []string{key}})},
+		Filters:        []*flowv1.Filter{rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, &flowv1.StringQueryInfo{Patterns: []string{key}})},
 		WithComponents: withComponents,
 		Pagination:     &flowv1.Pagination{Limit: 2},
 	})
@@ -58,13 +59,6 @@ func (s *client) findRack(ctx context.Context, key string, withComponents bool) 
 		return racks.GetRacks()[0], nil
 	}
 	return nil, fmt.Errorf("%d racks are named %q: give the id of one", racks.GetTotal(), key)
-}
-
-func rackNameFilter(q *flowv1.StringQueryInfo) *flowv1.Filter {
-	return &flowv1.Filter{
-		Field:     &flowv1.Filter_RackField{RackField: flowv1.RackFilterField_RACK_FILTER_FIELD_NAME},
-		QueryInfo: q,
-	}
 }
 
 // Beyond singleLookups racks, names are read page by page, and of at most namePages pages.

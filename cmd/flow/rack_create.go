@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -11,70 +9,71 @@ import (
 )
 
 func (c *cli) rackCreateCommand() *cobra.Command {
-	var file, text string
+	var files []string
+	var text string
 	cmd := &cobra.Command{
-		Use:   "create (-f FILE | -j JSON)",
-		Short: "Take a rack and its components into inventory",
-		Long: `Take a rack and its components into inventory, from a rack document: JSON with info, location, nvl_domain_ids and
-components. Ids that the document leaves out are generated.
+		Use:   "create (-f FILE|DIR... | -j JSON)",
+		Short: "Take racks and their components into inventory",
+		Long: `Take racks and their components into inventory, from rack documents: JSON with info, location, nvl_domain_ids and
+components. Ids that a document leaves out are generated.
 
-The document is checked before anything is sent, and every problem is named with its path. The keys user and password
-of a BMC are known from older documents: Flow warns about them and never sends them.
+A document is checked before it is sent, and every problem is named with its path. The keys user and password of a BMC
+are known from older documents: Flow warns about them and never sends them.
 
-Prints {"id":"<uuid>"}.`,
+Of one document {"id":"<uuid>"} is printed. Several come as several files, as directories, of which every *.json is
+read, or one after the other on standard input. Each rack is then created on its own, eight at a time; what is refused
+is named on standard error with its file and field, and the others go on. The table has a line for each document, with
+-o json an object with file, name, id and error. The exit code is 1 when a rack was not created. --timeout is for each
+call.`,
 		Example: `  flow rack create -f rack.json
-  generate-rack | flow rack create -f -
+  flow rack create -f racks/
+  flow rack create -f row-a/*.json -o json
+  generate-racks | flow rack create -f -
   flow rack create -j '{"info":{"name":"rack-1","manufacturer":"NVIDIA","serial_number":"S1"}}'`,
-		Args: arguments(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: arguments(0, -1, ""),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			fromFile, fromText := cmd.Flags().Changed("file"), cmd.Flags().Changed("json")
 			if fromFile == fromText {
 				return &usageError{cmd: cmd, err: fmt.Errorf("rack create: give exactly one of --file and --json")}
 			}
-			doc, name := []byte(text), "--json"
-			if fromFile {
-				var err error
-				if doc, name, err = readDocument(c.in, file); err != nil {
-					return fmt.Errorf("rack create: %w", err)
+			if fromText {
+				if len(args) > 0 {
+					return &usageError{cmd: cmd, err: fmt.Errorf("rack create: unexpected argument %q", args[0])}
 				}
+				return c.createRack(cmd, rackSource{name: "--json", doc: []byte(text)})
 			}
-			rack, warnings, err := parseRack(doc)
-			for _, w := range warnings {
-				fmt.Fprintf(c.err, "Warning: %s: %s\n", line(name), line(w))
+			sources, several := rackSources(c.in, append(files, args...))
+			if !several {
+				return c.createRack(cmd, sources[0])
 			}
-			if err != nil {
-				return fmt.Errorf("rack create: %s: %w", name, err)
-			}
-			s, err := c.dial(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			resp, err := s.flow.CreateExpectedRack(ctx, &flowv1.CreateExpectedRackRequest{Rack: rack})
-			if err != nil {
-				return c.callError(ctx, "rack create", err)
-			}
-			if c.output == formatYAML {
-				_, err = fmt.Fprintf(c.out, "id: %s\n", resp.GetId().GetId())
-			} else {
-				_, err = fmt.Fprintf(c.out, "{\"id\":%q}\n", resp.GetId().GetId())
-			}
-			return err
+			return c.importRacks(cmd, sources)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "file with the rack document, - for standard input")
+	cmd.Flags().StringArrayVarP(&files, "file", "f", nil, "`FILE` with a rack document, directory of such files, or - for standard input")
 	cmd.Flags().StringVarP(&text, "json", "j", "", "the rack document itself")
 	must(cmd.MarkFlagFilename("file", "json"))
 	return cmd
 }
 
-// readDocument reads a file, or standard input for "-", and gives the name to use in messages.
-func readDocument(stdin io.Reader, path string) (doc []byte, name string, err error) {
-	if path == "-" {
-		doc, err = io.ReadAll(stdin)
-		return doc, "standard input", err
+// createRack takes in the one rack of a document.
+func (c *cli) createRack(cmd *cobra.Command, source rackSource) error {
+	if source.err != nil {
+		return fmt.Errorf("rack create: %w", source.err)
 	}
-	doc, err = os.ReadFile(path)
-	return doc, path, err
+	rack, warnings, err := parseRack(source.doc, asNew)
+	c.warn(source.name, warnings)
+	if err != nil {
+		return fmt.Errorf("rack create: %s: %w", source.name, err)
+	}
+	s, err := c.dial(cmd)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.deadline(cmd.Context())
+	defer cancel()
+	resp, err := s.flow.CreateExpectedRack(ctx, &flowv1.CreateExpectedRackRequest{Rack: rack})
+	if err != nil {
+		return c.callError(ctx, "rack create", err)
+	}
+	return c.printID(resp.GetId())
 }

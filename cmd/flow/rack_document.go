@@ -12,7 +12,7 @@ import (
 	"rackflow.dev/flow/api/gen/flowv1"
 )
 
-// rackDocument is what rack create reads: a rack with its components, as one JSON object.
+// rackDocument is what rack create and rack patch read: a rack with its components, as one JSON object.
 type rackDocument struct {
 	Info         deviceDocument      `json:"info"`
 	Location     *locationDocument   `json:"location,omitempty"`
@@ -21,7 +21,7 @@ type rackDocument struct {
 }
 
 type deviceDocument struct {
-	ID           string `json:"id,omitempty"` // generated when empty
+	ID           string `json:"id,omitempty"`
 	Name         string `json:"name,omitempty"`
 	Manufacturer string `json:"manufacturer,omitempty"`
 	Model        string `json:"model,omitempty"`
@@ -41,15 +41,15 @@ type componentDocument struct {
 	Info            deviceDocument   `json:"info"`
 	FirmwareVersion string           `json:"firmware_version,omitempty"`
 	ComponentID     string           `json:"component_id,omitempty"` // the external id
-	Position        positionDocument `json:"position"`
+	Position        positionDocument `json:"position,omitzero"`
 	BMCs            []bmcDocument    `json:"bmcs,omitempty"`
 }
 
-// positionDocument says where a component sits; a number left out is 0.
+// positionDocument says where a component sits.
 type positionDocument struct {
-	SlotID    int32 `json:"slot_id"`
-	TrayIndex int32 `json:"tray_index"`
-	HostID    int32 `json:"host_id"`
+	SlotID    *int32 `json:"slot_id,omitempty"`
+	TrayIndex *int32 `json:"tray_index,omitempty"`
+	HostID    *int32 `json:"host_id,omitempty"`
 }
 
 type bmcDocument struct {
@@ -68,47 +68,59 @@ func (dropped) UnmarshalJSON([]byte) error { return nil }
 
 // parseRack makes the message of a rack document. The error names every problem there is, each with its path; the
 // warnings name what is not sent.
-func parseRack(doc []byte) (*flowv1.Rack, []string, error) {
+func parseRack(doc []byte, as reading) (*flowv1.Rack, []string, error) {
 	var d rackDocument
 	warnings, problems := decodeStrict(doc, &d)
 	if len(problems) > 0 {
 		return nil, warnings, errors.Join(problems...)
 	}
-	rack, problems := d.message()
+	rack, problems := d.message(as)
 	return rack, warnings, errors.Join(problems...)
 }
 
-// message checks the values and makes the message, with new ids where there are none.
-func (d rackDocument) message() (*flowv1.Rack, []error) {
-	var c checker
-	rack := &flowv1.Rack{Info: c.device("info", d.Info)}
+// parseComponent is parseRack for the document of one component.
+func parseComponent(doc []byte) (*flowv1.Component, []string, error) {
+	var d componentDocument
+	warnings, problems := decodeStrict(doc, &d)
+	if len(problems) > 0 {
+		return nil, warnings, errors.Join(problems...)
+	}
+	c := checker{as: asPart}
+	part := c.component("", d)
+	return part, warnings, errors.Join(c.problems...)
+}
+
+// reading is what a document is read for, which decides what leaving something out means.
+type reading int
+
+const (
+	// asNew: ids are generated, and a number of a position is 0.
+	asNew reading = iota
+	// asPart is a single component: its id is left to the server, and a number of its position is not known.
+	asPart
+	// asPatch: what is left out stays as it is.
+	asPatch
+)
+
+// message checks the values and makes the message.
+func (d rackDocument) message(as reading) (*flowv1.Rack, []error) {
+	c := checker{as: as}
+	rack := &flowv1.Rack{Info: c.device("info.", d.Info)}
 	if l := d.Location; l != nil {
 		rack.Location = &flowv1.Location{Region: l.Region, Datacenter: l.Datacenter, Room: l.Room, Position: l.Position}
 	}
 	for i, id := range d.NVLDomainIDs {
 		rack.NvlDomainIds = append(rack.NvlDomainIds, c.id(fmt.Sprintf("nvl_domain_ids[%d]", i), id))
 	}
-	for i, p := range d.Components {
-		path := fmt.Sprintf("components[%d]", i)
-		kind, err := parseWord(componentTypeWords, "component type", p.Type)
-		c.check(path+".type", err)
-		part := &flowv1.Component{
-			Type:            kind,
-			Info:            c.device(path+".info", p.Info),
-			FirmwareVersion: p.FirmwareVersion,
-			ComponentId:     p.ComponentID,
-			Position:        &flowv1.RackPosition{SlotId: p.Position.SlotID, TrayIdx: p.Position.TrayIndex, HostId: p.Position.HostID},
-		}
-		for j, b := range p.BMCs {
-			part.Bmcs = append(part.Bmcs, c.bmc(fmt.Sprintf("%s.bmcs[%d]", path, j), b))
-		}
-		rack.Components = append(rack.Components, part)
+	for i, part := range d.Components {
+		rack.Components = append(rack.Components, c.component(fmt.Sprintf("components[%d].", i), part))
 	}
 	return rack, c.problems
 }
 
-// checker collects what is wrong with a document.
+// checker makes messages of documents and collects what is wrong with them. Its paths end where a key is to follow.
 type checker struct {
+	as       reading
 	problems []error
 }
 
@@ -118,15 +130,35 @@ func (c *checker) check(path string, err error) {
 	}
 }
 
+func (c *checker) component(path string, d componentDocument) *flowv1.Component {
+	m := &flowv1.Component{
+		Info:            c.device(path+"info.", d.Info),
+		FirmwareVersion: d.FirmwareVersion,
+		ComponentId:     d.ComponentID,
+		Position:        c.position(d.Position),
+	}
+	if d.Type != "" || c.as != asPatch {
+		var err error
+		m.Type, err = parseWord(componentTypeWords, "component type", d.Type)
+		c.check(path+"type", err)
+	}
+	for i, b := range d.BMCs {
+		m.Bmcs = append(m.Bmcs, c.bmc(fmt.Sprintf("%sbmcs[%d].", path, i), b))
+	}
+	return m
+}
+
 func (c *checker) device(path string, d deviceDocument) *flowv1.DeviceInfo {
-	if d.ID == "" {
+	if d.ID == "" && c.as == asNew {
 		d.ID = uuid.NewString()
 	}
 	info := &flowv1.DeviceInfo{
-		Id:           c.id(path+".id", d.ID),
 		Name:         d.Name,
 		Manufacturer: d.Manufacturer,
 		SerialNumber: d.SerialNumber,
+	}
+	if d.ID != "" {
+		info.Id = c.id(path+"id", d.ID)
 	}
 	if d.Model != "" {
 		info.Model = &d.Model
@@ -143,20 +175,38 @@ func (c *checker) id(path, text string) *flowv1.UUID {
 	return id
 }
 
+// position is nil when nothing is said, except for a new rack, whose documents have always said 0 that way.
+func (c *checker) position(d positionDocument) *flowv1.RackPosition {
+	other := int32(-1) // not known, and in a patch: as it is
+	switch {
+	case c.as == asNew:
+		other = 0
+	case d == positionDocument{}:
+		return nil
+	}
+	number := func(n *int32) int32 {
+		if n == nil {
+			return other
+		}
+		return *n
+	}
+	return &flowv1.RackPosition{SlotId: number(d.SlotID), TrayIdx: number(d.TrayIndex), HostId: number(d.HostID)}
+}
+
 func (c *checker) bmc(path string, b bmcDocument) *flowv1.BMCInfo {
 	kind := flowv1.BMCType_BMC_TYPE_HOST
 	if b.Type != "" {
 		var err error
 		kind, err = parseWord(bmcTypeWords, "BMC type", b.Type)
-		c.check(path+".type", err)
+		c.check(path+"type", err)
 	}
 	mac, err := parseMAC(b.MAC)
-	c.check(path+".mac", err)
+	c.check(path+"mac", err)
 	info := &flowv1.BMCInfo{Type: kind, MacAddress: mac}
 	if b.IP != "" {
 		ip, err := netip.ParseAddr(b.IP)
 		if err != nil || ip.Zone() != "" {
-			c.check(path+".ip", fmt.Errorf("%q is not an IP address", b.IP))
+			c.check(path+"ip", fmt.Errorf("%q is not an IP address", b.IP))
 		}
 		text := ip.String()
 		info.IpAddress = &text

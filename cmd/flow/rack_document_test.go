@@ -34,7 +34,7 @@ func TestParseRackTakesEveryField(t *testing.T) {
 				{"type": "DPU", "mac": "02-aa-bb-cc-dd-ef"}
 			]
 		}]
-	}`))
+	}`), asNew)
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -64,7 +64,7 @@ func TestParseRackTakesEveryField(t *testing.T) {
 
 func TestParseRackMakesMissingIDs(t *testing.T) {
 	t.Parallel()
-	rack, _, err := parseRack([]byte(`{"info": {"name": "r"}, "components": [{"type": "cdu", "info": {}}, {"type": "cdu"}]}`))
+	rack, _, err := parseRack([]byte(`{"info": {"name": "r"}, "components": [{"type": "cdu", "info": {}}, {"type": "cdu"}]}`), asNew)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ x: unknown key: must be one of info, location, nvl_domain_ids, components`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := parseRack([]byte(test.doc))
+			_, _, err := parseRack([]byte(test.doc), asNew)
 			if err == nil {
 				t.Fatal("taken")
 			}
@@ -132,7 +132,7 @@ x: unknown key: must be one of info, location, nvl_domain_ids, components`,
 
 func TestParseRackDropsCredentials(t *testing.T) {
 	t.Parallel()
-	rack, warnings, err := parseRack([]byte(`{"components": [{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "user": "root", "password": "hunter2"}]}]}`))
+	rack, warnings, err := parseRack([]byte(`{"components": [{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "user": "root", "password": "hunter2"}]}]}`), asNew)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,9 +153,12 @@ func FuzzParseRack(f *testing.F) {
 	f.Add([]byte(`{"components": [null, {"position": {"slot_id": 1e2}}]}`))
 	f.Add([]byte("{\n"))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		rack, _, err := parseRack(doc)
+		rack, _, err := parseRack(doc, asNew)
 		if err == nil && !isUUID(rack.GetInfo().GetId().GetId()) {
 			t.Errorf("a rack without id from %q", doc)
+		}
+		if _, _, patchErr := parseRack(doc, asPatch); err == nil && patchErr != nil {
+			t.Errorf("a rack, but no patch of one, from %q: %v", doc, patchErr)
 		}
 	})
 }
@@ -180,7 +183,7 @@ func TestRackExampleIsTheStampedRack(t *testing.T) {
 	if !bytes.Equal(want, got) {
 		t.Errorf("%s is not what stampRack makes; go test ./cmd/flow -update rewrites it", path)
 	}
-	rack, warnings, err := parseRack(got)
+	rack, warnings, err := parseRack(got, asNew)
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -208,7 +211,7 @@ func TestStampedRacksShareNothing(t *testing.T) {
 	}
 	for _, n := range []int{0, 1, 39, 40, 255, 256, 257, 9_999, 65_535} {
 		doc := stampRack(n)
-		rack, problems := doc.message()
+		rack, problems := doc.message(asNew)
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

@@ -27,14 +27,8 @@ By serial number, the manufacturer may be left out when the serial number alone 
 		Args:              arguments(0, 1, ""),
 		ValidArgsFunction: c.completeRacks,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			bySerial := cmd.Flags().Changed("serial")
-			switch {
-			case bySerial == (len(args) == 1):
-				return &usageError{cmd: cmd, err: fmt.Errorf("rack get: give exactly one of RACK and --serial")}
-			case cmd.Flags().Changed("manufacturer") && !bySerial:
-				return &usageError{cmd: cmd, err: fmt.Errorf("rack get: --manufacturer goes with --serial")}
-			case bySerial && serial == "", !bySerial && args[0] == "":
-				return &usageError{cmd: cmd, err: fmt.Errorf("rack get: RACK or --serial must not be empty")}
+			if err := oneOrSerial(cmd, args, "RACK", serial); err != nil {
+				return err
 			}
 			s, err := c.dial(cmd)
 			if err != nil {
@@ -43,7 +37,7 @@ By serial number, the manufacturer may be left out when the serial number alone 
 			ctx, cancel := c.deadline(cmd.Context())
 			defer cancel()
 			var rack *flowv1.Rack
-			if bySerial {
+			if len(args) == 0 {
 				rack, err = s.rackBySerial(ctx, manufacturer, serial)
 			} else {
 				rack, err = s.findRack(ctx, args[0], true)
@@ -59,6 +53,22 @@ By serial number, the manufacturer may be left out when the serial number alone 
 	return cmd
 }
 
+// oneOrSerial refuses all but one argument, or a serial number by its flag.
+func oneOrSerial(cmd *cobra.Command, args []string, what, serial string) error {
+	bySerial, text := cmd.Flags().Changed("serial"), ""
+	switch {
+	case bySerial == (len(args) == 1):
+		text = "give exactly one of " + what + " and --serial"
+	case cmd.Flags().Changed("manufacturer") && !bySerial:
+		text = "--manufacturer goes with --serial"
+	case bySerial && serial == "", !bySerial && args[0] == "":
+		text = what + " or --serial must not be empty"
+	default:
+		return nil
+	}
+	return &usageError{cmd: cmd, err: fmt.Errorf("%s: %s", commandName(cmd), text)}
+}
+
 func (s *client) rackBySerial(ctx context.Context, manufacturer, serial string) (*flowv1.Rack, error) {
 	resp, err := s.flow.GetRackInfoBySerial(ctx, &flowv1.GetRackInfoBySerialRequest{
 		SerialInfo:     &flowv1.DeviceSerialInfo{Manufacturer: manufacturer, SerialNumber: serial},
@@ -69,8 +79,6 @@ func (s *client) rackBySerial(ctx context.Context, manufacturer, serial string) 
 
 // rackReport prints a rack for people.
 func rackReport(w io.Writer, r *flowv1.Rack) error {
-	stats := r.GetTaskStats()
-	tasks := fmt.Sprintf("%d running, %d pending, %d waiting", stats.GetRunningTaskCount(), stats.GetPendingTaskCount(), stats.GetWaitingTaskCount())
 	err := facts(w, [][2]string{
 		{"Name", r.GetInfo().GetName()},
 		{"ID", r.GetInfo().GetId().GetId()},
@@ -82,7 +90,7 @@ func rackReport(w io.Writer, r *flowv1.Rack) error {
 		{"Location", location(r.GetLocation())},
 		{"NVLink domain", joinIDs(r.GetNvlDomainIds())},
 		{"Status", phaseWord(r.GetOperationStatus())},
-		{"Tasks", tasks},
+		{"Tasks", taskStats(r.GetTaskStats())},
 	})
 	if err != nil || len(r.GetComponents()) == 0 {
 		return err
@@ -103,7 +111,7 @@ func rackReport(w io.Writer, r *flowv1.Rack) error {
 			bmcs = append(bmcs, strings.TrimSpace(b.GetMacAddress()+" "+b.GetIpAddress()))
 		}
 		rows[i] = []string{
-			cmp.Or(componentTypeNames[p.GetType()], "Unknown"),
+			typeName(p.GetType()),
 			p.GetInfo().GetName(),
 			slot(p.GetPosition().GetSlotId()),
 			p.GetPowerState(),

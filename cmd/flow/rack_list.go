@@ -11,41 +11,36 @@ import (
 )
 
 func (c *cli) rackListCommand() *cobra.Command {
-	var names listValue
+	var plate plateFilter
 	var limit, offset int32
-	var order string
-	var descending, withComponents bool
+	order := ordering[flowv1.RackOrderByField]{words: rackOrderWords}
+	var withComponents, withExternalID bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List racks",
 		Long: `List racks: name, id, status, number of components when they were asked for, and active tasks.
 
---name takes texts that the name contains, in any letter case; % stands for any text and then ties the text to the
-ends of the name, as in "rack-0%". Of several texts one must match.`,
+` + plateFilterHelp,
 		Example: `  flow rack list
   flow rack list --name 'r1%' --with-components
   flow rack list --order-by model --desc --limit 20 -o json`,
 		Args: arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req := &flowv1.GetListOfRacksRequest{WithComponents: withComponents}
+			req := &flowv1.GetListOfRacksRequest{
+				Filters:            plate.ofRacks(),
+				WithComponents:     withComponents,
+				WithExternalIdOnly: withExternalID,
+			}
 			var err error
 			if req.Pagination, err = page(limit, offset); err != nil {
 				return &usageError{cmd: cmd, err: fmt.Errorf("rack list: %w", err)}
 			}
-			if len(names) > 0 {
-				req.Filters = []*flowv1.Filter{rackNameFilter(&flowv1.StringQueryInfo{Patterns: names, IsWildcard: true, UseOr: true})}
+			field, direction, err := order.read()
+			if err != nil {
+				return fmt.Errorf("rack list: %w", err)
 			}
-			if order != "" || descending {
-				field := flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_NAME
-				if order != "" {
-					if field, err = parseWord(rackOrderWords, "order", order); err != nil {
-						return fmt.Errorf("rack list: %w", err)
-					}
-				}
-				req.OrderBy = &flowv1.OrderBy{Field: &flowv1.OrderBy_RackField{RackField: field}, Direction: "ASC"}
-				if descending {
-					req.OrderBy.Direction = "DESC"
-				}
+			if direction != "" {
+				req.OrderBy = &flowv1.OrderBy{Field: &flowv1.OrderBy_RackField{RackField: field}, Direction: direction}
 			}
 			s, err := c.dial(cmd)
 			if err != nil {
@@ -61,12 +56,11 @@ ends of the name, as in "rack-0%". Of several texts one must match.`,
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&names, "name", "only racks whose name contains one of these texts")
+	plate.register(f)
 	pageFlags(f, &limit, &offset)
-	f.StringVar(&order, "order-by", "", "order of the list: "+accepted(rackOrderWords)+" (default name)")
-	f.BoolVar(&descending, "desc", false, "turn the order round")
+	order.register(cmd)
 	f.BoolVar(&withComponents, "with-components", false, "read the components as well")
-	must(cmd.RegisterFlagCompletionFunc("order-by", completeWords(rackOrderWords)))
+	f.BoolVar(&withExternalID, "with-external-id", false, "only racks that Core knows")
 	must(cmd.RegisterFlagCompletionFunc("name", c.completeRacks))
 	return cmd
 }

@@ -84,7 +84,7 @@ func (s rackStamp) shelf(i, slot int) componentDocument {
 		},
 		FirmwareVersion: "r1.3.7",
 		ComponentID:     name,
-		Position:        positionDocument{SlotID: int32(slot), TrayIndex: int32(i)},
+		Position:        stampPosition(slot, i, 0),
 		BMCs:            []bmcDocument{s.bmc("host", shelfBMC, i)},
 	}
 }
@@ -102,7 +102,7 @@ func (s rackStamp) tray(i, slot int) componentDocument {
 		},
 		FirmwareVersion: "GB200Nvl-25.08-5",
 		ComponentID:     name,
-		Position:        positionDocument{SlotID: int32(slot), TrayIndex: int32(i), HostID: int32(i)},
+		Position:        stampPosition(slot, i, i),
 		BMCs:            []bmcDocument{s.bmc("host", trayBMC, i), s.bmc("dpu", dpuBMC, i)},
 	}
 }
@@ -120,7 +120,7 @@ func (s rackStamp) nvSwitch(i, slot int) componentDocument {
 		},
 		FirmwareVersion: "25.02.2344",
 		ComponentID:     name,
-		Position:        positionDocument{SlotID: int32(slot), TrayIndex: int32(i)},
+		Position:        stampPosition(slot, i, 0),
 		BMCs:            []bmcDocument{s.bmc("host", switchBMC, i)},
 	}
 }
@@ -133,6 +133,10 @@ func (s rackStamp) bmc(controls string, kind, i int) bmcDocument {
 		MAC:  fmt.Sprintf("02:72:%02x:%02x:%02x:%02x", s.n>>8, s.n&0xff, kind, i+1),
 		IP:   fmt.Sprintf("10.%d.%d.%d", s.n>>8, s.n&0xff, kind*40+i+1),
 	}
+}
+
+func stampPosition(slot, tray, host int) positionDocument {
+	return positionDocument{SlotID: new(int32(slot)), TrayIndex: new(int32(tray)), HostID: new(int32(host))}
 }
 
 func (s rackStamp) serial(kind string, i int) string {

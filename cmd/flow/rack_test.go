@@ -192,11 +192,16 @@ func TestRackListAsksForWhatItsFlagsSay(t *testing.T) {
 		"":                     {Pagination: all},
 		"--limit 5 --offset 7": {Pagination: &flowv1.Pagination{Limit: 5, Offset: 7}},
 		"--name a,b%": {Pagination: all, Filters: []*flowv1.Filter{
-			rackNameFilter(&flowv1.StringQueryInfo{Patterns: []string{"a", "b%"}, IsWildcard: true, UseOr: true}),
+			rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, &flowv1.StringQueryInfo{Patterns: []string{"a", "b%"}, IsWildcard: true, UseOr: true}),
 		}},
-		"--order-by Model":  {Pagination: all, OrderBy: field(flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MODEL, "ASC")},
-		"--desc":            {Pagination: all, OrderBy: field(flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_NAME, "DESC")},
-		"--with-components": {Pagination: all, WithComponents: true},
+		"--manufacturer a --model b": {Pagination: all, Filters: []*flowv1.Filter{
+			rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_MANUFACTURER, contains(listValue{"a"})),
+			rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_MODEL, contains(listValue{"b"})),
+		}},
+		"--with-external-id": {Pagination: all, WithExternalIdOnly: true},
+		"--order-by Model":   {Pagination: all, OrderBy: field(flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MODEL, "ASC")},
+		"--desc":             {Pagination: all, OrderBy: field(flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_NAME, "DESC")},
+		"--with-components":  {Pagination: all, WithComponents: true},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

@@ -73,7 +73,9 @@ const (
 
 // clientCommands are the commands that need a running server, in the order of the help.
 func (c *cli) clientCommands() []*cobra.Command {
-	return []*cobra.Command{c.rackCommand(), c.powerCommand(), c.taskCommand(), c.versionCommand()}
+	return []*cobra.Command{
+		c.rackCommand(), c.componentCommand(), c.domainCommand(), c.powerCommand(), c.taskCommand(), c.versionCommand(),
+	}
 }
 
 // serverCommands are the commands that start a server or work on its database: they take none of the client's flags.

@@ -72,7 +72,7 @@ func TestUnknownCommands(t *testing.T) {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}
-	for _, line := range []string{"", "rack", "power", "task"} {
+	for _, line := range []string{"", "rack", "component", "domain", "power", "task"} {
 		got := flow(t.Context(), nil, "", strings.Fields(line)...)
 		if got.code != exitOK || got.err != "" || !strings.Contains(got.out, "Usage:") {
 			t.Errorf("%q alone: %+v", line, got)
@@ -100,9 +100,10 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	f := stocked()
 	f.tasks = []*flowv1.Task{outlined()}
+	f.domains = []*flowv1.NVLDomain{{Identifier: &flowv1.Identifier{Id: &flowv1.UUID{Id: domainOne}, Name: "nvl-1"}}}
 	env := f.env(t)
 	for line, want := range map[string]string{
-		"rack list -o":             "table json yaml :4",
+		"rack list -o":             "table json yaml protojson :4",
 		"rack list --order-by":     "name manufacturer model :4",
 		"power on --type":          "compute nvswitch nvl-switch power-shelf tor-switch ums cdu :6",
 		"power on --type compute,": "compute,compute compute,nvswitch compute,nvl-switch compute,power-shelf compute,tor-switch compute,ums compute,cdu :6",
@@ -110,6 +111,11 @@ func TestCompletion(t *testing.T) {
 		"power off":                "rack-1\t" + rackOne + " rack-2\t" + rackTwo + " :4",
 		"task cancel":              taskOne + "\trunning PowerOn, forced false :36",
 		"task list --rack":         "rack-1\t" + rackOne + " rack-2\t" + rackTwo + " :4",
+		"domain racks":             "nvl-1\t" + domainOne + " :4",
+		"domain attach":            "nvl-1\t" + domainOne + " :4",
+		"domain attach nvl-1":      "rack-1\t" + rackOne + " rack-2\t" + rackTwo + " :4",
+		"component diff --type":    "compute nvswitch nvl-switch power-shelf :6",
+		"component add --bmc-type": "host dpu :4",
 		"task list -P 1 --rack":    ":4", // no server: nothing, and at once
 	} {
 		words := append([]string{"__complete"}, strings.Fields(line)...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"rackflow.dev/flow/store/storetest"
@@ -21,6 +23,7 @@ import (
 //	server start [flags]    a flow serve with a database of its own and a simulated site; FLOW_PORT leads to it
 //	server kill             ends it as kill -9 does
 //	keep NAME               puts the standard output of the last command, trimmed, into a variable
+//	sql FILE                runs SQL on the server's database, for what only a sync can say
 //	await FILE TEXT         waits until a file that is being written holds a text
 //
 // and the rack documents in $RACKS.
@@ -71,6 +74,16 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("usage: keep NAME")
 				}
 				ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+			},
+			"sql": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) != 1 {
+					ts.Fatalf("usage: sql FILE")
+				}
+				conn, err := pgx.Connect(context.Background(), ts.Value(scriptServer{}).(*scriptServer).url)
+				ts.Check(err)
+				defer conn.Close(context.Background())
+				_, err = conn.Exec(context.Background(), ts.ReadFile(args[0]))
+				ts.Check(err)
 			},
 			"await": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) != 2 {

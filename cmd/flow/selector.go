@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,84 +10,150 @@ import (
 	"rackflow.dev/flow/api/gen/flowv1"
 )
 
-// selector is what a command names as the scope of an operation: racks, by exactly one way of naming them, or single
-// components.
+// selector is what a command names as its scope: racks, NVLink domains or single components, in exactly one way of
+// naming them.
 type selector struct {
 	racks        listValue // as arguments: ids and names as they come
 	rackIDs      listValue
 	rackNames    listValue
+	domains      listValue // ids and names as they come
+	domainIDs    listValue
+	domainNames  listValue
 	componentIDs listValue // Flow UUIDs or external ids
-	types        listValue // words of componentTypeWords
-	typeRequired bool      // with racks
+	types        listValue // of typeWords
+
+	typeRequired bool                         // with racks and domains
+	typeWords    []word[flowv1.ComponentType] // nil: componentTypeWords
+	optional     bool                         // naming nothing means everything
 }
 
+// scopeUsage is how a usage line shows the ways of a selector.
+const scopeUsage = "RACK... | --rack-ids IDS | --rack-names NAMES | --domain NAMES | --component-ids IDS"
+
 func (s *selector) register(c *cli, cmd *cobra.Command) {
+	if s.typeWords == nil {
+		s.typeWords = componentTypeWords
+	}
 	f := cmd.Flags()
 	f.Var(&s.rackIDs, "rack-ids", "ids of racks, comma separated")
 	f.Var(&s.rackNames, "rack-names", "names of racks, comma separated")
+	f.Var(&s.domains, "domain", "names or ids of NVLink domains, for the racks in them, comma separated")
+	f.Var(&s.domainIDs, "domain-ids", "ids of NVLink domains, comma separated")
+	f.Var(&s.domainNames, "domain-names", "names of NVLink domains, comma separated")
 	f.Var(&s.componentIDs, "component-ids", "ids or external ids of single components, comma separated")
 	use := "only components of these types: "
 	if s.typeRequired {
 		use = "only components of these types, required with racks: "
 	}
-	f.VarP(&s.types, "type", "t", use+accepted(componentTypeWords))
-	must(cmd.RegisterFlagCompletionFunc("type", completeWordList(componentTypeWords)))
+	f.VarP(&s.types, "type", "t", use+accepted(s.typeWords))
+	must(cmd.RegisterFlagCompletionFunc("type", completeWordList(s.typeWords)))
 	must(cmd.RegisterFlagCompletionFunc("rack-names", c.completeRacks))
+	must(cmd.RegisterFlagCompletionFunc("domain", c.completeDomains))
+	must(cmd.RegisterFlagCompletionFunc("domain-names", c.completeDomains))
 	cmd.ValidArgsFunction = c.completeRacks
 }
 
-// target makes the scope of a request, or says what is wrong with what was given.
+// ways has one list for each way of naming a scope.
+func (s *selector) ways() []listValue {
+	return []listValue{s.racks, s.rackIDs, s.rackNames, s.domains, s.domainIDs, s.domainNames, s.componentIDs}
+}
+
+// target makes the scope of a request, or says what is wrong with what was given. It is nil when nothing is named and
+// need not be.
 func (s *selector) target(cmd *cobra.Command, args []string) (*flowv1.OperationTargetSpec, error) {
 	for _, a := range args {
 		s.racks = append(s.racks, splitList(a)...)
 	}
 	ways := 0
-	for _, list := range []listValue{s.racks, s.rackIDs, s.rackNames, s.componentIDs} {
+	for _, list := range s.ways() {
 		if len(list) > 0 {
 			ways++
 		}
 	}
 	name := commandName(cmd)
-	if ways != 1 {
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: name racks in exactly one way: as arguments, by --rack-ids, --rack-names or --component-ids", name)}
+	if ways > 1 || ways == 0 && !s.optional {
+		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: name racks in exactly one way: as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids", name)}
 	}
 	types, err := s.componentTypes()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case ways == 0:
+		return nil, nil
+	case len(s.componentIDs) > 0:
+		return s.components(name, types)
+	case s.typeRequired && len(types) == 0:
+		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: --type is required with racks: %s", name, accepted(s.typeWords))}
+	}
+	racks, err := identifiers("rack", s.racks, s.rackIDs, s.rackNames)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(s.componentIDs) > 0 {
-		return s.components(name, types)
+	if len(racks) > 0 {
+		return rackScope(racks, types), nil
 	}
-	if s.typeRequired && len(types) == 0 {
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: --type is required with racks: %s", name, accepted(componentTypeWords))}
+	domains, err := identifiers("domain", s.domains, s.domainIDs, s.domainNames)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	var targets []*flowv1.RackTarget
-	add := func(t *flowv1.RackTarget) {
-		t.ComponentTypes = types
-		targets = append(targets, t)
-	}
-	for _, text := range s.rackIDs {
-		id, err := uuidOf("--rack-ids", text)
+	return domainScope(domains, types), nil
+}
+
+// identifiers says what was typed as ids or names, as ids, and as names of racks or domains.
+func identifiers(what string, either, ids, names listValue) ([]*flowv1.Identifier, error) {
+	var list []*flowv1.Identifier
+	for _, text := range either {
+		id, err := identifier(what, text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
-		add(&flowv1.RackTarget{Identifier: &flowv1.RackTarget_Id{Id: id}})
+		list = append(list, id)
 	}
-	for _, text := range s.rackNames {
-		add(&flowv1.RackTarget{Identifier: &flowv1.RackTarget_Name{Name: text}})
-	}
-	for _, text := range s.racks {
-		if isUUID(text) {
-			id, err := uuidOf("rack", text)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-			add(&flowv1.RackTarget{Identifier: &flowv1.RackTarget_Id{Id: id}})
-			continue
+	for _, text := range ids {
+		id, err := uuidOf("--"+what+"-ids", text)
+		if err != nil {
+			return nil, err
 		}
-		add(&flowv1.RackTarget{Identifier: &flowv1.RackTarget_Name{Name: text}})
+		list = append(list, &flowv1.Identifier{Id: id})
 	}
-	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_Racks{Racks: &flowv1.RackTargets{Targets: targets}}}, nil
+	for _, text := range names {
+		list = append(list, &flowv1.Identifier{Name: text})
+	}
+	return list, nil
+}
+
+// identifier says what was typed as an id or a name of a rack or domain.
+func identifier(what, text string) (*flowv1.Identifier, error) {
+	switch {
+	case text == "":
+		return nil, fmt.Errorf("the %s must not be empty", what)
+	case !isUUID(text):
+		return &flowv1.Identifier{Name: text}, nil
+	}
+	id, err := uuidOf(what, text)
+	return &flowv1.Identifier{Id: id}, err
+}
+
+func rackScope(racks []*flowv1.Identifier, types []flowv1.ComponentType) *flowv1.OperationTargetSpec {
+	targets := make([]*flowv1.RackTarget, len(racks))
+	for i, r := range racks {
+		targets[i] = &flowv1.RackTarget{Identifier: &flowv1.RackTarget_Name{Name: r.GetName()}, ComponentTypes: types}
+		if r.GetId() != nil {
+			targets[i].Identifier = &flowv1.RackTarget_Id{Id: r.GetId()}
+		}
+	}
+	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_Racks{Racks: &flowv1.RackTargets{Targets: targets}}}
+}
+
+func domainScope(domains []*flowv1.Identifier, types []flowv1.ComponentType) *flowv1.OperationTargetSpec {
+	targets := make([]*flowv1.NVLDomainTarget, len(domains))
+	for i, d := range domains {
+		targets[i] = &flowv1.NVLDomainTarget{Identifier: &flowv1.NVLDomainTarget_Name{Name: d.GetName()}, ComponentTypes: types}
+		if d.GetId() != nil {
+			targets[i].Identifier = &flowv1.NVLDomainTarget_Id{Id: d.GetId()}
+		}
+	}
+	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_NvlDomains{NvlDomains: &flowv1.NVLDomainTargets{Targets: targets}}}
 }
 
 // components makes the scope of single components. External ids are looked up as compute trays unless --type says else.
@@ -116,7 +183,7 @@ func (s *selector) components(name string, types []flowv1.ComponentType) (*flowv
 func (s *selector) componentTypes() ([]flowv1.ComponentType, error) {
 	var types []flowv1.ComponentType
 	for _, text := range s.types {
-		t, err := parseWord(componentTypeWords, "component type", text)
+		t, err := parseWord(s.typeWords, "component type", text)
 		if err != nil {
 			return nil, err
 		}
@@ -125,14 +192,24 @@ func (s *selector) componentTypes() ([]flowv1.ComponentType, error) {
 	return types, nil
 }
 
+// typeFilter narrows a list of everything, where there is no scope to hold the types.
+func (s *selector) typeFilter(target *flowv1.OperationTargetSpec) []*flowv1.Filter {
+	types, _ := s.componentTypes() // target has checked them
+	if target != nil || len(types) == 0 {
+		return nil
+	}
+	q := &flowv1.StringQueryInfo{}
+	for _, t := range types {
+		q.Patterns = append(q.Patterns, typeName(t))
+	}
+	return []*flowv1.Filter{componentFilter(flowv1.ComponentFilterField_COMPONENT_FILTER_FIELD_TYPE, q)}
+}
+
 // String names the scope in a few words.
 func (s *selector) String() string {
-	for _, list := range []listValue{s.racks, s.rackIDs, s.rackNames, s.componentIDs} {
-		if n := len(list); n > 3 {
-			return fmt.Sprintf("%s and %d more", strings.Join(list[:2], ", "), n-2)
-		} else if n > 0 {
-			return strings.Join(list, ", ")
-		}
+	list := slices.Concat(s.ways()...)
+	if n := len(list); n > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:2], ", "), n-2)
 	}
-	return ""
+	return strings.Join(list, ", ")
 }

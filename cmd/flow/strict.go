@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// decodeStrict decodes one JSON document into a struct and names every key that the struct does not know or whose value
-// is of another kind, by its path. encoding/json itself stops at the first one and does not say where it is. Keys of type
-// dropped are named as warnings. Nothing is decoded when there are problems.
+// decodeStrict decodes one JSON document into a struct, or a list of them, and names every key that the struct does not
+// know or whose value is of another kind, by its path. encoding/json itself stops at the first one and does not say
+// where it is. Keys of type dropped are named as warnings. Nothing is decoded when there are problems.
 func decodeStrict(doc []byte, into any) (warnings []string, problems []error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -45,7 +45,11 @@ type strict struct {
 func (s *strict) walk(path string, v any, t reflect.Type) {
 	if v == nil {
 		if path == "" {
-			s.refuse(path, "must be an object, got null")
+			want := "an object"
+			if t.Kind() == reflect.Slice {
+				want = "a list"
+			}
+			s.refuse(path, "must be "+want+", got null")
 		}
 		return
 	}

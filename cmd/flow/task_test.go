@@ -117,7 +117,7 @@ func TestTaskCommandsRefuseBeforeAnyCall(t *testing.T) {
 		"watch --all -o yaml":         "task watch: --output must be table or json, got yaml",
 		"list --limit 0":              "task list: --limit must be greater than 0, got 0",
 		"list x":                      `task list: unexpected argument "x"`,
-		"list -o toml":                `invalid argument "toml" for "-o, --output" flag: unknown output format "toml": must be one of table, json, yaml`,
+		"list -o toml":                `invalid argument "toml" for "-o, --output" flag: unknown output format "toml": must be one of table, json, yaml, protojson`,
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,6 +37,12 @@ var componentTypeNames = map[flowv1.ComponentType]string{
 	flowv1.ComponentType_COMPONENT_TYPE_CDU:        "CDU",
 }
 
+// typeName is the canonical name of a type.
+func typeName(t flowv1.ComponentType) string { return cmp.Or(componentTypeNames[t], "Unknown") }
+
+// comparedTypeWords are the types that are compared with Core; there is no drift of others.
+var comparedTypeWords = componentTypeWords[:4]
+
 var bmcTypeWords = []word[flowv1.BMCType]{
 	{"host", flowv1.BMCType_BMC_TYPE_HOST},
 	{"dpu", flowv1.BMCType_BMC_TYPE_DPU},
@@ -45,6 +52,13 @@ var rackOrderWords = []word[flowv1.RackOrderByField]{
 	{"name", flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_NAME},
 	{"manufacturer", flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MANUFACTURER},
 	{"model", flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_MODEL},
+}
+
+var componentOrderWords = []word[flowv1.ComponentOrderByField]{
+	{"name", flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_NAME},
+	{"manufacturer", flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_MANUFACTURER},
+	{"model", flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_MODEL},
+	{"type", flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_TYPE},
 }
 
 // parseWord finds a word. What names the kind of word in the error, as in "component type".
@@ -120,9 +134,14 @@ func statusWord(s flowv1.TaskStatus) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "TASK_STATUS_"))
 }
 
-// phaseWord is the operation status of a rack as people read it.
+// phaseWord is the operation status of a rack or component as people read it.
 func phaseWord(p flowv1.Phase) string {
 	return strings.ToLower(strings.TrimPrefix(p.String(), "PHASE_"))
+}
+
+// plainWord is a value of an enum in words.
+func plainWord(value fmt.Stringer, prefix string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(value.String(), prefix)), "_", " ")
 }
 
 // final reports whether a task in this status has ended for good.
