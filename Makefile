@@ -33,6 +33,7 @@ chaos: ## Run the long proofs whole: 200 kills, long outages
 
 bench: build ## Measure a running server and compare with the numbers to hold
 	$(GO) run ./cmd/bench -flow $(FLOW)
+	$(GO) run ./cmd/bench -flow $(FLOW) -inventory
 
 generate: ## Generate api/gen and store/db
 	@.ci/generate

@@ -20,8 +20,7 @@ func TestRacksThatAreRefused(t *testing.T) {
 	s := serve(t, nil)
 	s.create(testRack(1, 2))
 	s.create(testRack(2, 1))
-	s.exec("UPDATE component SET deleted_at = now() WHERE rack_id = $1", testID(1, 2, 0).GetId())
-	s.exec("UPDATE rack SET deleted_at = now() WHERE id = $1", testID(1, 2, 0).GetId())
+	s.bury(testID(1, 2, 0))
 	s.exec("INSERT INTO nvl_domain (id, deleted_at) VALUES ($1, NULL), ($2, now())", testID(3, 0, 1).GetId(), testID(3, 0, 2).GetId())
 
 	invalid, exists := connect.CodeInvalidArgument, connect.CodeAlreadyExists
@@ -172,8 +171,7 @@ func TestTombstonesReserveNothing(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	s.create(testRack(1, 2))
-	s.exec("UPDATE component SET deleted_at = now()")
-	s.exec("UPDATE rack SET deleted_at = now()")
+	s.bury(testID(1, 1, 0))
 	again := testRack(1, 2)
 	again.Info.Id = testID(1, 2, 0)
 	for i, c := range again.GetComponents() {
@@ -234,8 +232,7 @@ func TestMACsOfATombstoneTakenAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	s.create(testRack(1, 8))
-	s.exec("UPDATE component SET deleted_at = now()")
-	s.exec("UPDATE rack SET deleted_at = now()")
+	s.bury(testID(1, 1, 0))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

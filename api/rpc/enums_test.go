@@ -44,6 +44,10 @@ func TestEnumsAreComplete(t *testing.T) {
 	covers(t, inverse(leakStatuses))
 	covers(t, rackOrders, flowv1.RackOrderByField_RACK_ORDER_BY_FIELD_UNSPECIFIED)
 	covers(t, rackFilters, flowv1.RackFilterField_RACK_FILTER_FIELD_UNSPECIFIED)
+	covers(t, componentOrders, flowv1.ComponentOrderByField_COMPONENT_ORDER_BY_FIELD_UNSPECIFIED)
+	covers(t, componentFilters, flowv1.ComponentFilterField_COMPONENT_FILTER_FIELD_UNSPECIFIED)
+	covers(t, inverse(leakHandlings), flowv1.LeakHandlingStatus_LEAK_HANDLING_STATUS_UNKNOWN)
+	covers(t, inverse(diffTypes), flowv1.DiffType_DIFF_TYPE_UNKNOWN)
 	for _, c := range hardware.ComponentTypes {
 		if _, ok := componentTypeMessages[c]; !ok {
 			t.Errorf("component type %s has no message", c)

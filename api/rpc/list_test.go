@@ -11,8 +11,13 @@ import (
 	"rackflow.dev/flow/api/gen/flowv1"
 )
 
+// list lists racks by gRPC; JSON has to say the same.
 func (s *site) list(req *flowv1.GetListOfRacksRequest) (names []string, total int32, err error) {
 	res, err := s.grpc.GetListOfRacks(s.t.Context(), req)
+	plain, jsonErr := s.json.GetListOfRacks(s.t.Context(), req)
+	if d := diff(res, plain); d != "" || connect.CodeOf(err) != connect.CodeOf(jsonErr) {
+		s.t.Errorf("%v: %v by gRPC, %v by JSON (-gRPC +JSON):\n%s", req, err, jsonErr, d)
+	}
 	for _, r := range res.GetRacks() {
 		names = append(names, r.GetInfo().GetName())
 	}
@@ -71,15 +76,16 @@ func TestOrderOfLists(t *testing.T) {
 		order *flowv1.OrderBy
 		want  string // numbers of the racks
 	}{
-		"by name, byte by byte, and id":         {nil, "3 2 1 4 5"},
-		"by name when no field is named":        {&flowv1.OrderBy{Direction: "DESC"}, "3 2 1 4 5"},
-		"by name when the field is unspecified": {field(0, "DESC"), "3 2 1 4 5"},
-		"by name up":                            {field(1, "ASC"), "3 2 1 4 5"},
-		"by name down, ids going up":            {field(1, "DESC"), "5 1 4 2 3"},
-		"by manufacturer up, missing last":      {field(2, ""), "1 4 3 5 2"},
-		"by manufacturer down, missing first":   {field(2, "desc"), "2 5 3 1 4"},
-		"by model up, missing last":             {field(3, "Asc"), "2 4 1 5 3"},
-		"by model down, missing first":          {field(3, "DESC"), "3 5 1 2 4"},
+		"by name, byte by byte, and id":          {nil, "3 2 1 4 5"},
+		"by name when no field is named":         {&flowv1.OrderBy{Direction: "DESC"}, "3 2 1 4 5"},
+		"by name when the field is unspecified":  {field(0, "DESC"), "3 2 1 4 5"},
+		"without a field, any direction will do": {field(0, "UP"), "3 2 1 4 5"},
+		"by name up":                             {field(1, "ASC"), "3 2 1 4 5"},
+		"by name down, ids going up":             {field(1, "DESC"), "5 1 4 2 3"},
+		"by manufacturer up, missing last":       {field(2, ""), "1 4 3 5 2"},
+		"by manufacturer down, missing first":    {field(2, "desc"), "2 5 3 1 4"},
+		"by model up, missing last":              {field(3, "Asc"), "2 4 1 5 3"},
+		"by model down, missing first":           {field(3, "DESC"), "3 5 1 2 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,6 +174,10 @@ func TestFiltersOfLists(t *testing.T) {
 				t.Errorf("got %s of %d, want %s", got, total, c.want)
 			}
 		})
+	}
+	either := []*flowv1.Filter{rackFilter(nameField, anyWild("%2", "%-1"))} // rack 2 has none
+	if names, _, err := s.list(&flowv1.GetListOfRacksRequest{WithExternalIdOnly: true, Filters: either}); err != nil || strings.Join(names, ",") != "rack-1" {
+		t.Errorf("any, with external id: %v, %v", names, err)
 	}
 	names, total, err := s.list(&flowv1.GetListOfRacksRequest{WithExternalIdOnly: true})
 	if got := strings.Join(names, ","); err != nil || got != "100% [a].*\\,GRÜN,rack-1,rack_1" || total != 4 {
@@ -279,20 +289,13 @@ func TestDerivedFields(t *testing.T) {
 	}
 	s.exec("UPDATE component SET deleted_at = now() WHERE id = $1", testID(2, 8, 1).GetId())
 	s.exec("UPDATE component SET power_state = 'on', leak_status = 'DETECTED' WHERE id = $1", testID(2, 2, 1).GetId())
-	for i, c := range []struct {
-		state string
-		trays string
-	}{
-		{"waiting", "{0}"}, {"pending", "{0,1}"}, {"running", "{1}"}, {"running", "{1}"}, {"completed", "{0,1}"}, {"failed", "{0,1}"},
-	} {
-		ids := strings.NewReplacer("0", testID(2, 2, 0).GetId(), "1", testID(2, 2, 1).GetId()).Replace(c.trays)
-		s.exec(`WITH t AS (INSERT INTO task (id, rack_id, operation_type, operation_code, state, message, started_at, finished_at, queue_expires_at)
-			VALUES ($1, $2, 'power_control', 'power_on', $3::task_state, '', now(),
-				CASE WHEN $3::task_state IN ('completed', 'failed') THEN now() END, CASE WHEN $3::task_state = 'waiting' THEN now() END)
-			RETURNING id)
-			INSERT INTO task_plan (task_id, request, plan, component_types, component_ids) SELECT id, '{}', '{}', '{}', $4::uuid[] FROM t`,
-			testID(4, 2, i).GetId(), testID(1, 2, 0).GetId(), c.state, ids)
-	}
+	first, second := testID(2, 2, 0), testID(2, 2, 1)
+	s.task(2, 0, "waiting", first)
+	s.task(2, 1, "pending", first, second)
+	s.task(2, 2, "running", second)
+	s.task(2, 3, "running", second)
+	s.task(2, 4, "completed", first, second)
+	s.task(2, 5, "failed", first, second)
 	for _, withComponents := range []bool{false, true} {
 		res, err := s.grpc.GetListOfRacks(t.Context(), &flowv1.GetListOfRacksRequest{WithComponents: withComponents})
 		if err != nil {

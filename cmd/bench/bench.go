@@ -57,7 +57,11 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		if err := os.Chmod(dir, 0o711); err != nil {
 			return err
 		}
-		if err := b.coldStarts(ctx, dir); err != nil {
+		start := b.coldStarts
+		if b.inventory {
+			start = b.startOnce
+		}
+		if err := start(ctx, dir); err != nil {
 			return err
 		}
 		defer func() {
@@ -67,14 +71,22 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		}()
 	}
 	b.client = dial(b.server.addr)
+	if err := b.report.describe(ctx, b.server, b.client); err != nil {
+		return err
+	}
+	if b.inventory {
+		return b.measureInventory(ctx)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.watch = newWatcher()
 	go b.watch.run(ctx, b.client)
-	if err := b.report.describe(ctx, b.server, b.client); err != nil {
-		return err
-	}
 	return b.loads(ctx)
+}
+
+func (b *bench) startOnce(ctx context.Context, dir string) (err error) {
+	b.server, _, err = startServer(ctx, b.flow, dir+"/0")
+	return err
 }
 
 // coldStarts starts a server for the first time ever and again, each run in a new directory, and leaves the last one

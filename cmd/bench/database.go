@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 // syncedWrites is how many blocks are written to learn what one costs.
 const syncedWrites = 100
+
+var errNoDatabase = errors.New("the server's PostgreSQL is not known: its data directory is needed")
 
 // database is what a reader must know of PostgreSQL to believe a number.
 type database struct {
@@ -25,11 +28,10 @@ type database struct {
 }
 
 func (s *server) database(ctx context.Context) (database, error) {
-	_, socketDir := s.postmaster()
-	if socketDir == "" {
+	conn, err := s.connect(ctx)
+	if errors.Is(err, errNoDatabase) {
 		return database{Version: "unknown", Source: s.source, Fsync: "unknown", SynchronousCommit: "unknown"}, nil
 	}
-	conn, err := pgx.Connect(ctx, fmt.Sprintf("host='%s' port=5432 user=flow dbname=flow sslmode=disable", socketDir))
 	if err != nil {
 		return database{}, err
 	}
@@ -42,6 +44,15 @@ func (s *server) database(ctx context.Context) (database, error) {
 	}
 	d.WriteMS, err = syncedWrite(s.dataDir)
 	return d, err
+}
+
+// connect opens a connection to the server's own PostgreSQL.
+func (s *server) connect(ctx context.Context) (*pgx.Conn, error) {
+	_, socketDir := s.postmaster()
+	if socketDir == "" {
+		return nil, errNoDatabase
+	}
+	return pgx.Connect(ctx, fmt.Sprintf("host='%s' port=5432 user=flow dbname=flow sslmode=disable", socketDir))
 }
 
 // syncedWrite is how long a block takes to the disk that dir is on, in ms.

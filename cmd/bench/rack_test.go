@@ -17,10 +17,11 @@ func TestRacksShareNothing(t *testing.T) {
 		}
 		seen[kind+v] = true
 	}
-	for _, n := range []int{0, 1, 255, 256, largeRacks - 1} {
-		r := rackMessage(n)
+	for _, n := range []int{0, 1, 255, 256, largeRacks - 1, inventoryRacks + 500} {
+		r := fullRack(n)
 		once("id", r.GetInfo().GetId().GetId())
 		once("serial", r.GetInfo().GetSerialNumber())
+		once("external id", r.GetExternalId())
 		if len(r.GetComponents()) != 18+9+8 {
 			t.Errorf("rack %d has %d components", n, len(r.GetComponents()))
 		}
@@ -28,8 +29,10 @@ func TestRacksShareNothing(t *testing.T) {
 			once("id", c.GetInfo().GetId().GetId())
 			once("serial", c.GetInfo().GetSerialNumber())
 			once("external id", c.GetComponentId())
-			once("MAC", c.GetBmcs()[0].GetMacAddress())
-			once("IP", c.GetBmcs()[0].GetIpAddress())
+			for _, b := range c.GetBmcs() {
+				once("MAC", b.GetMacAddress())
+				once("IP", b.GetIpAddress())
+			}
 		}
 	}
 }

@@ -104,7 +104,7 @@ func GetComponentBySerial(ctx context.Context, pool *pgxpool.Pool, manufacturer,
 		if err != nil {
 			return uuid.Nil, err
 		}
-		row, err := one("component", rows, manufacturer, serial)
+		row, err := one(serialField, "component", rows, manufacturer, serial)
 		return row.ID, err
 	})
 }
@@ -302,8 +302,8 @@ func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid
 		slices.SortFunc(c.BMCs, compareBMCs)
 	}
 	for _, row := range stats {
-		// A task may name a component that has been deleted since.
-		if c, ok := at[row.ComponentID]; ok {
+		// A task may name a component that has been deleted since, or has left the rack.
+		if c, ok := at[row.ComponentID]; ok && c.RackID != nil && *c.RackID == row.RackID {
 			c.Tasks.add(row.State, row.Tasks)
 		}
 	}

@@ -80,15 +80,17 @@ func (p *RackPatch) normalize() {
 	}
 }
 
+const errNameless = "rack or components have no IDs and serial information"
+
 func (p *RackPatch) check() error {
-	list := make([]NewComponent, len(p.Components))
-	named := p.ID != uuid.Nil || p.Plate.Serial != ""
-	for i, c := range p.Components {
-		list[i] = c.NewComponent
-		named = named && (c.ID != uuid.Nil || c.Plate.Serial != "")
+	if p.ID == uuid.Nil && p.Plate.Serial == "" {
+		return fault.Invalid("rack.info", errNameless)
 	}
-	if !named {
-		return fault.Invalid("rack", "rack or components have no IDs and serial information")
+	list := make([]NewComponent, len(p.Components))
+	for i, c := range p.Components {
+		if list[i] = c.NewComponent; c.ID == uuid.Nil && c.Plate.Serial == "" {
+			return fault.Invalid(c.Path+".info", errNameless)
+		}
 	}
 	if err := p.Plate.check("rack.info"); err != nil {
 		return err
@@ -154,17 +156,18 @@ func (p *RackPatch) apply(ctx context.Context, q *db.Queries) (PatchReport, erro
 func (p *RackPatch) hold(ctx context.Context, q *db.Queries) (db.Rack, error) {
 	id, field := p.ID, "rack.info.id"
 	if id == uuid.Nil {
+		field = "rack.info.serial_number"
 		rows, err := q.RackListBySerial(ctx, db.RackListBySerialParams{
 			Serial: &p.Plate.Serial, Manufacturer: known(p.Plate.Manufacturer),
 		})
 		if err != nil {
 			return db.Rack{}, err
 		}
-		row, err := one("rack", rows, p.Plate.Manufacturer, p.Plate.Serial)
+		row, err := one(field, "rack", rows, p.Plate.Manufacturer, p.Plate.Serial)
 		if err != nil {
 			return row, err
 		}
-		id, field = row.ID, "rack.info.serial_number"
+		id = row.ID
 	}
 	return lockLiveRack(ctx, q, id, field)
 }

@@ -70,22 +70,24 @@ func GetRackBySerial(ctx context.Context, pool *pgxpool.Pool, manufacturer, seri
 		if err != nil {
 			return db.Rack{}, err
 		}
-		return one("rack", rows, manufacturer, serial)
+		return one(serialField, "rack", rows, manufacturer, serial)
 	})
 }
 
-var errNoSerial = fault.Invalid("serial_info.serial_number", "serial number is not specified")
+const serialField = "serial_info.serial_number"
+
+var errNoSerial = fault.Invalid(serialField, "serial number is not specified")
 
 // one is the only row of a look-up by serial number.
-func one[T any](noun string, rows []T, manufacturer, serial string) (T, error) {
+func one[T any](field, noun string, rows []T, manufacturer, serial string) (T, error) {
 	var none T
 	switch {
 	case len(rows) == 0 && manufacturer == "":
-		return none, fault.NotFound("%s with serial number %s not found", noun, quote(serial))
+		return none, fault.NotFound("%s with serial number %s not found", noun, quote(serial)).On(field)
 	case len(rows) == 0:
-		return none, fault.NotFound("%s with serial number %s of manufacturer %s not found", noun, quote(serial), quote(manufacturer))
+		return none, fault.NotFound("%s with serial number %s of manufacturer %s not found", noun, quote(serial), quote(manufacturer)).On(field)
 	case len(rows) > 1:
-		return none, fault.Precondition("serial number %s is ambiguous: %d %ss have it; name the manufacturer", quote(serial), len(rows), noun)
+		return none, fault.Precondition("serial number %s is ambiguous: %d %ss have it; name the manufacturer", quote(serial), len(rows), noun).On(field)
 	}
 	return rows[0], nil
 }

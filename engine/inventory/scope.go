@@ -180,7 +180,7 @@ func (s Scope) resolveComponents(ctx context.Context, q *db.Queries) (Selection,
 
 // identifier is one thing a client may call an object by.
 type identifier struct {
-	kind string // id, name or external id
+	kind string // id, name, external id or mac
 	text string
 }
 
@@ -285,10 +285,8 @@ func (c ComponentRef) String() string {
 	}
 }
 
-// foundComponents has live components by what they were looked up by: an id, or else an external id or a MAC.
-type foundComponents struct {
-	byID, external map[string][]db.ComponentListByScopeRow
-}
+// foundComponents has live components by what they were looked up by.
+type foundComponents map[identifier][]db.ComponentListByScopeRow
 
 // lookUpComponents finds components by id, external id and MAC in one statement.
 func lookUpComponents(ctx context.Context, q *db.Queries, refs []ComponentRef) (foundComponents, error) {
@@ -303,28 +301,25 @@ func lookUpComponents(ctx context.Context, q *db.Queries, refs []ComponentRef) (
 			p.Macs = append(p.Macs, mac)
 		}
 	}
-	f := foundComponents{map[string][]db.ComponentListByScopeRow{}, map[string][]db.ComponentListByScopeRow{}}
 	rows, err := q.ComponentListByScope(ctx, p)
 	if err != nil {
-		return f, fmt.Errorf("look components up: %w", err)
+		return nil, fmt.Errorf("look components up: %w", err)
 	}
+	f := make(foundComponents, len(rows))
 	for _, row := range rows {
-		in := f.external
-		if row.ByID {
-			in = f.byID
-		}
-		in[row.Identifier] = append(in[row.Identifier], row)
+		key := identifier{row.Kind, row.Identifier}
+		f[key] = append(f[key], row)
 	}
 	return f, nil
 }
 
 // of returns the components a reference may mean, each once. An external id and a MAC that name the same one agree.
 func (f foundComponents) of(c ComponentRef) []uuid.UUID {
-	rows := f.byID[c.ID.String()]
+	rows := f[identifier{"id", c.ID.String()}]
 	if c.External != "" {
-		rows = f.external[c.External]
-		if mac, err := ParseMAC(c.External); err == nil && mac.String() != c.External {
-			rows = slices.Concat(rows, f.external[mac.String()])
+		rows = f[identifier{"external id", c.External}]
+		if mac, err := ParseMAC(c.External); err == nil {
+			rows = slices.Concat(rows, f[identifier{"mac", mac.String()}])
 		}
 	}
 	var ids []uuid.UUID

@@ -52,7 +52,7 @@ func targets(ctx context.Context, q *db.Queries, scope inventory.Scope) ([]rackT
 		sortIDs(racks)
 	}
 	if len(racks) == 0 {
-		return nil, fault.Precondition("no valid racks found for request")
+		return nil, fault.Precondition("no valid racks found for request: the NVLink domains it names have none")
 	}
 	list := make([]rackTargets, len(racks))
 	for i, id := range racks {

@@ -127,31 +127,41 @@ func (s *Service) drafts(ctx context.Context, req Request) ([]draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	drafts := make([]draft, 0, len(selected))
-	var empty []string
-	for _, t := range selected {
+	// One check after the other over all racks: the first that fails decides, whichever rack it is.
+	inputs := make([]rules.Input, len(selected))
+	for i, t := range selected {
 		rule, err := ruleOf(t.RackID)
 		if err != nil {
 			return nil, fault.Precondition("rack %s: %v", t.RackID, err)
 		}
+		inputs[i] = rules.Input{Operation: req.Operation, Rule: rule, Components: t.Components}
+	}
+	var empty []string
+	for _, t := range selected {
 		if len(t.Components) == 0 {
 			empty = append(empty, t.RackID.String())
-			continue
 		}
-		if err := actionable(t); err != nil {
-			return nil, err
-		}
-		plan, err := rules.NewPlan(rules.Input{Operation: req.Operation, Rule: rule, Components: t.Components})
-		if err != nil {
-			return nil, fault.Precondition("rack %s: %v", t.RackID, err)
-		}
-		if err := s.capable(plan); err != nil {
-			return nil, fault.Precondition("rack %s: %v", t.RackID, err)
-		}
-		drafts = append(drafts, newDraft(rule, plan))
 	}
 	if len(empty) > 0 {
 		return nil, fault.Precondition("racks have no selected components: %s", strings.Join(empty, ", "))
+	}
+	for _, t := range selected {
+		if err := actionable(t); err != nil {
+			return nil, err
+		}
+	}
+	drafts := make([]draft, len(selected))
+	for i, t := range selected {
+		plan, err := rules.NewPlan(inputs[i])
+		if err != nil {
+			return nil, fault.Precondition("rack %s: %v", t.RackID, err)
+		}
+		drafts[i] = newDraft(inputs[i].Rule, plan)
+	}
+	for _, d := range drafts {
+		if err := s.capable(d.plan); err != nil {
+			return nil, fault.Precondition("rack %s: %v", d.rackID, err)
+		}
 	}
 	return drafts, nil
 }

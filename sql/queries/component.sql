@@ -91,14 +91,14 @@ SELECT * FROM component WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL;
 SELECT * FROM component WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL;
 
 -- name: ComponentListByScope :many
--- Live components that a scope may mean, each with the identifier it goes by: its id, or else its external id or a MAC.
-SELECT component.id, component.type, component.id::text AS identifier, true AS by_id
+-- Live components that a scope may mean, each with the identifier it goes by: its id, its external id or a MAC of its.
+SELECT component.id, component.type, component.id::text AS identifier, 'id' AS kind
 FROM component WHERE component.id = ANY (@ids::uuid[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, component.external_id, false
+SELECT component.id, component.type, component.external_id, 'external id'
 FROM component WHERE component.external_id = ANY (@external_ids::text[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, bmc.mac::text, false
+SELECT component.id, component.type, bmc.mac::text, 'mac'
 FROM bmc JOIN component ON component.id = bmc.component_id
 WHERE bmc.mac = ANY (@macs::macaddr[]) AND component.deleted_at IS NULL;
 
@@ -183,9 +183,9 @@ WHERE component.deleted_at IS NULL
     AND (component.rack_id = ANY (@rack_ids::uuid[]) OR component.id = ANY (@ids::uuid[]));
 
 -- name: ComponentTaskStats :many
--- Active tasks that name each component.
-SELECT component_id::uuid AS component_id, state, count(*)::integer AS tasks
-FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state
+-- Active tasks of racks that name each component, each task once.
+SELECT rack_id, component_id::uuid AS component_id, state, count(*)::integer AS tasks
+FROM (SELECT DISTINCT task.id, task.rack_id, task.state, unnest(task_plan.component_ids) AS component_id
     FROM task JOIN task_plan ON task_plan.task_id = task.id
     WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.finished_at IS NULL) AS named
-GROUP BY component_id, state;
+GROUP BY rack_id, component_id, state;

@@ -443,13 +443,13 @@ func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByR
 }
 
 const componentListByScope = `-- name: ComponentListByScope :many
-SELECT component.id, component.type, component.id::text AS identifier, true AS by_id
+SELECT component.id, component.type, component.id::text AS identifier, 'id' AS kind
 FROM component WHERE component.id = ANY ($1::uuid[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, component.external_id, false
+SELECT component.id, component.type, component.external_id, 'external id'
 FROM component WHERE component.external_id = ANY ($2::text[]) AND component.deleted_at IS NULL
 UNION ALL
-SELECT component.id, component.type, bmc.mac::text, false
+SELECT component.id, component.type, bmc.mac::text, 'mac'
 FROM bmc JOIN component ON component.id = bmc.component_id
 WHERE bmc.mac = ANY ($3::macaddr[]) AND component.deleted_at IS NULL
 `
@@ -464,10 +464,10 @@ type ComponentListByScopeRow struct {
 	ID         uuid.UUID
 	Type       string
 	Identifier string
-	ByID       bool
+	Kind       string
 }
 
-// Live components that a scope may mean, each with the identifier it goes by: its id, or else its external id or a MAC.
+// Live components that a scope may mean, each with the identifier it goes by: its id, its external id or a MAC of its.
 func (q *Queries) ComponentListByScope(ctx context.Context, arg ComponentListByScopeParams) ([]ComponentListByScopeRow, error) {
 	rows, err := q.db.Query(ctx, componentListByScope, arg.Ids, arg.ExternalIds, arg.Macs)
 	if err != nil {
@@ -481,7 +481,7 @@ func (q *Queries) ComponentListByScope(ctx context.Context, arg ComponentListByS
 			&i.ID,
 			&i.Type,
 			&i.Identifier,
-			&i.ByID,
+			&i.Kind,
 		); err != nil {
 			return nil, err
 		}
@@ -983,11 +983,11 @@ func (q *Queries) ComponentTargets(ctx context.Context, arg ComponentTargetsPara
 }
 
 const componentTaskStats = `-- name: ComponentTaskStats :many
-SELECT component_id::uuid AS component_id, state, count(*)::integer AS tasks
-FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state
+SELECT rack_id, component_id::uuid AS component_id, state, count(*)::integer AS tasks
+FROM (SELECT DISTINCT task.id, task.rack_id, task.state, unnest(task_plan.component_ids) AS component_id
     FROM task JOIN task_plan ON task_plan.task_id = task.id
     WHERE task.rack_id = ANY ($1::uuid[]) AND task.finished_at IS NULL) AS named
-GROUP BY component_id, state
+GROUP BY rack_id, component_id, state
 `
 
 type ComponentTaskStatsParams struct {
@@ -995,12 +995,13 @@ type ComponentTaskStatsParams struct {
 }
 
 type ComponentTaskStatsRow struct {
+	RackID      uuid.UUID
 	ComponentID uuid.UUID
 	State       TaskState
 	Tasks       int32
 }
 
-// Active tasks that name each component.
+// Active tasks of racks that name each component, each task once.
 func (q *Queries) ComponentTaskStats(ctx context.Context, arg ComponentTaskStatsParams) ([]ComponentTaskStatsRow, error) {
 	rows, err := q.db.Query(ctx, componentTaskStats, arg.RackIds)
 	if err != nil {
@@ -1010,7 +1011,12 @@ func (q *Queries) ComponentTaskStats(ctx context.Context, arg ComponentTaskStats
 	var items []ComponentTaskStatsRow
 	for rows.Next() {
 		var i ComponentTaskStatsRow
-		if err := rows.Scan(&i.ComponentID, &i.State, &i.Tasks); err != nil {
+		if err := rows.Scan(
+			&i.RackID,
+			&i.ComponentID,
+			&i.State,
+			&i.Tasks,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
