@@ -129,7 +129,8 @@ func (b *bench) addRack(name string, trays, switches, shelves int) rack {
 			p.SlotIds = append(p.SlotIds, int32(i))
 			p.TrayIdxs = append(p.TrayIdxs, int32(i))
 			p.HostIds = append(p.HostIds, 0)
-			for _, text := range []*[]string{&p.Manufacturers, &p.Serials, &p.Models, &p.Descriptions, &p.FirmwareVersions, &p.Healths} {
+			p.Healths = append(p.Healths, nil)
+			for _, text := range []*[]string{&p.Manufacturers, &p.Serials, &p.Models, &p.Descriptions, &p.FirmwareVersions} {
 				*text = append(*text, "")
 			}
 		}

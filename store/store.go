@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
 	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
@@ -67,9 +70,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pc.ConnConfig.RuntimeParams["lock_timeout"] = "4s"
 		// A standby that is still read-only is not the server we lost.
 		pc.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-		// Ids go over in binary; without a codec of their own they would be written and parsed as text.
 		pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-			pgxuuid.Register(conn.TypeMap())
+			registerTypes(conn.TypeMap())
 			return nil
 		}
 		*p.pool, err = pgxpool.NewWithConfig(ctx, pc)
@@ -83,6 +85,22 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, connectError(err)
 	}
 	return &s, nil
+}
+
+// registerTypes adds what pgx can do better than by default.
+func registerTypes(m *pgtype.Map) {
+	// Ids go over in binary; without a codec of their own they would be written and parsed as text.
+	pgxuuid.Register(m)
+	// Documents are handed on as they are: PostgreSQL has made sure that they are JSON.
+	raw := func(src []byte, dst any) error {
+		if doc, ok := dst.(*json.RawMessage); ok {
+			*doc = bytes.Clone(src)
+			return nil
+		}
+		return json.Unmarshal(src, dst)
+	}
+	m.RegisterType(&pgtype.Type{Name: "json", OID: pgtype.JSONOID, Codec: &pgtype.JSONCodec{Marshal: json.Marshal, Unmarshal: raw}})
+	m.RegisterType(&pgtype.Type{Name: "jsonb", OID: pgtype.JSONBOID, Codec: &pgtype.JSONBCodec{Marshal: json.Marshal, Unmarshal: raw}})
 }
 
 // connectError says in one line why there is no connection: pgx has a line for every attempt.

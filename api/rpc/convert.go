@@ -1,10 +1,8 @@
 package rpc
 
 import (
-	"encoding/json"
-
 	"github.com/google/uuid"
-	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"rackflow.dev/flow/api/gen/flowv1"
 	"rackflow.dev/flow/engine/inventory"
@@ -71,7 +69,7 @@ func componentMessage(c inventory.Component) *flowv1.Component {
 		Bmcs:               each(c.BMCs, bmcMessage),
 		ComponentId:        value(c.ExternalID),
 		PowerState:         c.PowerState,
-		Status:             statusMessage(c.Component),
+		Status:             statusMessage(c.LiveComponent),
 		LeakStatus:         leakStatuses[c.LeakStatus],
 		TaskStats:          statsMessage(c.Tasks),
 		RackExternalId:     value(c.Rack.ExternalID),
@@ -98,7 +96,7 @@ func bmcMessage(b db.Bmc) *flowv1.BMCInfo {
 }
 
 // statusMessage is absent until a synchronisation has seen the component.
-func statusMessage(c *db.Component) *flowv1.ComponentOperationStatus {
+func statusMessage(c *db.LiveComponent) *flowv1.ComponentOperationStatus {
 	if c.Phase == nil {
 		return nil
 	}
@@ -113,13 +111,13 @@ func statusMessage(c *db.Component) *flowv1.ComponentOperationStatus {
 	return m
 }
 
-// healthMessage reads a report as storedHealth wrote it. What a newer version has added to it is left out.
-func healthMessage(doc json.RawMessage) *flowv1.HealthReport {
+// healthMessage reads a report as storedHealth wrote it.
+func healthMessage(doc []byte) *flowv1.HealthReport {
 	if doc == nil {
 		return nil
 	}
 	m := &flowv1.HealthReport{}
-	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(doc, m) != nil {
+	if proto.Unmarshal(doc, m) != nil {
 		return nil // no report is better than half of one
 	}
 	return m

@@ -1,10 +1,10 @@
 package rpc
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"rackflow.dev/flow/api/gen/flowv1"
 	"rackflow.dev/flow/engine/fault"
@@ -128,14 +128,14 @@ func plate(m *flowv1.DeviceInfo) inventory.Plate {
 	}
 }
 
-// storedHealth gives a health report the form in which it is kept: its JSON, with the names of the API definition.
-func storedHealth(field string, m *flowv1.HealthReport) (json.RawMessage, error) {
+// storedHealth gives a health report the form in which it is kept: the one it has on the wire.
+func storedHealth(field string, m *flowv1.HealthReport) ([]byte, error) {
 	if m == nil {
 		return nil, nil
 	}
-	doc, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
-	if err != nil {
-		return nil, fault.Invalid(field, "has a time out of range").Because(err) // all that JSON cannot hold
+	// All that a message can hold and JSON can't: whoever reads the report as JSON would get an error.
+	if _, err := protojson.Marshal(m); err != nil {
+		return nil, fault.Invalid(field, "has a time out of range").Because(err)
 	}
-	return doc, nil
+	return proto.Marshal(m)
 }

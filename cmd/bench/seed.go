@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rackflow.dev/flow/api/gen/flowv1"
 )
@@ -168,13 +170,21 @@ func (r *seedRows) component(rack *flowv1.Rack, c *flowv1.Component, n int) {
 }
 
 // health is a report on the nth of a kind: one in a hundred has an alert.
-func (r *seedRows) health(n int, kind string) string {
-	at := r.now.UTC().Format(time.RFC3339)
-	alerts := ""
-	if n%100 == 0 {
-		alerts = fmt.Sprintf(`, "alerts": [{"id": "BmcSensor", "target": "fan_3", "in_alert_since": %q,
-			"message": "speed below limit", "classifications": ["Hardware"]}]`, at)
+func (r *seedRows) health(n int, kind string) []byte {
+	m := &flowv1.HealthReport{
+		Source:     strings.ToLower(kind) + "-health",
+		ObservedAt: timestamppb.New(r.now),
+		Successes:  []*flowv1.HealthProbeSuccess{{Id: "BmcSensor", Target: new("temp_1")}, {Id: "Heartbeat"}},
 	}
-	return fmt.Sprintf(`{"source": "%s-health", "observed_at": %q,
-		"successes": [{"id": "BmcSensor", "target": "temp_1"}, {"id": "Heartbeat"}]%s}`, strings.ToLower(kind), at, alerts)
+	if n%100 == 0 {
+		m.Alerts = []*flowv1.HealthProbeAlert{{
+			Id: "BmcSensor", Target: new("fan_3"), InAlertSince: timestamppb.New(r.now), Message: "speed below limit",
+			Classifications: []string{"Hardware"},
+		}}
+	}
+	doc, err := proto.Marshal(m)
+	if err != nil {
+		panic(err) // of a message made right here
+	}
+	return doc
 }

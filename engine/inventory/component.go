@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 // Component is a live component with what is derived for readers.
 type Component struct {
-	*db.Component
+	*db.LiveComponent
 	BMCs  []db.Bmc // host before DPU, then by MAC
 	Rack  db.ComponentRackInfoRow
 	Tasks TaskCounts
@@ -138,18 +139,28 @@ func getComponent(ctx context.Context, pool *pgxpool.Pool, rack bool, find func(
 
 // readComponent reads one live component as clients are shown it.
 func readComponent(ctx context.Context, q *db.Queries, id uuid.UUID) (Component, error) {
-	rows, err := q.ComponentListByIDs(ctx, db.ComponentListByIDsParams{Ids: []uuid.UUID{id}})
+	list, err := readComponents(ctx, q, []uuid.UUID{id})
 	if err != nil {
 		return Component{}, err
 	}
-	if len(rows) == 0 {
+	if len(list) == 0 {
 		return Component{}, componentNotFound(id)
 	}
-	list, err := completeComponents(ctx, q, rows)
-	if err != nil {
-		return Component{}, err
-	}
 	return list[0], nil
+}
+
+// readComponents reads live components in the order of their ids; what is not there is left out.
+func readComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID) ([]Component, error) {
+	rows, err := q.ComponentListByIDs(ctx, db.ComponentListByIDsParams{Ids: ids})
+	if err != nil {
+		return nil, err
+	}
+	place := make(map[uuid.UUID]int, len(ids))
+	for i, id := range ids {
+		place[id] = i
+	}
+	slices.SortFunc(rows, func(a, b db.LiveComponent) int { return cmp.Compare(place[a.ID], place[b.ID]) })
+	return completeComponents(ctx, q, rows)
 }
 
 func componentNotFound(id uuid.UUID) error { return fault.NotFound("component %s not found", id) }
@@ -172,8 +183,8 @@ func ListComponents(ctx context.Context, pool *pgxpool.Pool, query ComponentQuer
 		if err != nil {
 			return err
 		}
-		rows, err := q.ComponentList(ctx, db.ComponentListParams{
-			Names: c.names.values, NamePatterns: c.names.patterns,
+		ids, err := q.ComponentPage(ctx, db.ComponentPageParams{
+			Names: c.names.values, NameLikes: c.names.likes, NamePatterns: c.names.others,
 			Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
 			Models: c.models.values, ModelPatterns: c.models.patterns,
 			Types:    c.types,
@@ -187,7 +198,7 @@ func ListComponents(ctx context.Context, pool *pgxpool.Pool, query ComponentQuer
 		if total, err = countComponents(ctx, q, c, sel); err != nil {
 			return err
 		}
-		list, err = completeComponents(ctx, q, rows)
+		list, err = readComponents(ctx, q, ids)
 		return err
 	})
 	return list, total, err
@@ -195,7 +206,7 @@ func ListComponents(ctx context.Context, pool *pgxpool.Pool, query ComponentQuer
 
 func countComponents(ctx context.Context, q *db.Queries, c conditions, sel selected) (int32, error) {
 	return q.ComponentCount(ctx, db.ComponentCountParams{
-		Names: c.names.values, NamePatterns: c.names.patterns,
+		Names: c.names.values, NameLikes: c.names.likes, NamePatterns: c.names.others,
 		Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
 		Models: c.models.values, ModelPatterns: c.models.patterns,
 		Types:    c.types,
@@ -243,12 +254,12 @@ func (s Selection) pairs() (racks []uuid.UUID, types []string) {
 }
 
 // completeComponents adds to components what is derived, by a fixed number of statements.
-func completeComponents(ctx context.Context, q *db.Queries, rows []db.Component) ([]Component, error) {
+func completeComponents(ctx context.Context, q *db.Queries, rows []db.LiveComponent) ([]Component, error) {
 	list := make([]Component, len(rows))
 	at := make(map[uuid.UUID]*Component, len(rows))
 	racks := []uuid.UUID{}
 	for i := range rows {
-		list[i].Component = &rows[i]
+		list[i].LiveComponent = &rows[i]
 		at[rows[i].ID] = &list[i]
 		if rows[i].RackID != nil {
 			racks = append(racks, *rows[i].RackID)

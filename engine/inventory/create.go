@@ -105,7 +105,7 @@ func addComponentRows(ctx context.Context, q *db.Queries, rack *uuid.UUID, list 
 		c.TrayIdxs = append(c.TrayIdxs, n.Tray)
 		c.HostIds = append(c.HostIds, n.Host)
 		c.ExternalIds = append(c.ExternalIds, n.ExternalID)
-		c.Healths = append(c.Healths, string(n.Health))
+		c.Healths = append(c.Healths, n.Health)
 		for _, b := range n.BMCs {
 			bmcs.add(n.ID, b)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/store"
 	"rackflow.dev/flow/store/db"
 )
@@ -102,7 +103,7 @@ func keysOf(rows []db.Component) []NewComponent {
 	list := make([]NewComponent, len(rows))
 	for i, row := range rows {
 		c := &list[i]
-		c.Path, c.Type, c.ExternalID = fmt.Sprintf("component %s", row.ID), typeOf(row), value(row.ExternalID)
+		c.Path, c.Type, c.ExternalID = fmt.Sprintf("component %s", row.ID), hardware.ComponentType(row.Type), value(row.ExternalID)
 		c.Plate.Manufacturer, c.Plate.Serial = value(row.Manufacturer), value(row.Serial)
 	}
 	return list

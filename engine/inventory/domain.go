@@ -48,11 +48,10 @@ func CreateDomain(ctx context.Context, pool *pgxpool.Pool, d NewDomain) error {
 				return fault.Exists("NVLink domain %s exists with the name %s", d.ID, quote(value(row.Name))).On("nvl_domain.identifier.id")
 			}
 		}
-		for _, row := range rows {
-			if value(row.Name) == d.Name {
-				return fault.Exists("%s is held by NVLink domain %s", quote(d.Name), row.ID).On("nvl_domain.identifier.name")
-			}
-			return fault.Exists("%s is held by NVLink domain %s", quote(d.ExternalID), row.ID).On("nvl_domain.external_id")
+		if len(rows) > 0 && value(rows[0].Name) == d.Name {
+			return fault.Exists("%s is held by NVLink domain %s", quote(d.Name), rows[0].ID).On("nvl_domain.identifier.name")
+		} else if len(rows) > 0 {
+			return fault.Exists("%s is held by NVLink domain %s", quote(d.ExternalID), rows[0].ID).On("nvl_domain.external_id")
 		}
 		return q.DomainInsert(ctx, db.DomainInsertParams{
 			ID: d.ID, Name: &d.Name, ExternalID: known(d.ExternalID), NmxcClusterID: d.ClusterID,

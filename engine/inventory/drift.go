@@ -60,7 +60,7 @@ func Compare(ctx context.Context, pool *pgxpool.Pool, query ComponentQuery) (Com
 		if err != nil {
 			return err
 		}
-		rows, err := q.DriftList(ctx, db.DriftListParams{
+		p := db.DriftListParams{
 			Names: c.names.values, NamePatterns: c.names.patterns,
 			Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
 			Models: c.models.values, ModelPatterns: c.models.patterns,
@@ -68,19 +68,21 @@ func Compare(ctx context.Context, pool *pgxpool.Pool, query ComponentQuery) (Com
 			ScopeIds: sel.ids, ScopeRacks: sel.racks, TypedRacks: sel.typedRacks, TypedTypes: sel.typedTypes,
 			Field: string(query.Order), Descending: query.Descending,
 			Skip: query.Offset, Max: query.Limit,
-		})
+		}
+		rows, err := q.DriftList(ctx, p)
 		if err != nil {
 			return err
 		}
-		counts, err := q.DriftCount(ctx, db.DriftCountParams{
-			Names: c.names.values, NamePatterns: c.names.patterns,
-			Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
-			Models: c.models.values, ModelPatterns: c.models.patterns,
-			Types:    c.types,
-			ScopeIds: sel.ids, ScopeRacks: sel.racks, TypedRacks: sel.typedRacks, TypedTypes: sel.typedTypes,
-		})
-		if err != nil {
-			return err
+		counted := rows
+		if len(rows) == 0 && p.Skip > 0 {
+			p.Skip, p.Max = 0, 1 // any row has the counts
+			if counted, err = q.DriftList(ctx, p); err != nil {
+				return err
+			}
+		}
+		var counts db.DriftListRow
+		if len(counted) > 0 {
+			counts = counted[0]
 		}
 		if query.Scope == nil {
 			c.types = phasedOf(c.types) // no other type is ever compared
@@ -124,11 +126,7 @@ func drifts(ctx context.Context, q *db.Queries, rows []db.DriftListRow) ([]Drift
 			ids = append(ids, *row.ComponentID)
 		}
 	}
-	found, err := q.ComponentListByIDs(ctx, db.ComponentListByIDsParams{Ids: ids})
-	if err != nil {
-		return nil, err
-	}
-	components, err := completeComponents(ctx, q, found)
+	components, err := readComponents(ctx, q, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"rackflow.dev/flow/engine/fault"
 )
@@ -44,12 +45,15 @@ func (m Match) check() error {
 type condition struct {
 	values   []string // the text is one of these; nil: any
 	patterns []string // the text matches every one of these regular expressions
+	// The same again, for lists too long to match many regular expressions against: patterns for LIKE, all of which the
+	// text must match in lower case, and the regular expressions that can't be put so.
+	likes, others []string
 }
 
 // conditionOf joins matches of the same field by AND.
 func conditionOf(matches []Match) (condition, error) {
-	c := condition{patterns: []string{}}
-	var wildcards []string
+	c := condition{likes: []string{}}
+	var wildcards, others []string
 	for _, m := range matches {
 		if err := m.check(); err != nil {
 			return c, err
@@ -62,29 +66,62 @@ func conditionOf(matches []Match) (condition, error) {
 				values = slices.DeleteFunc(values, func(v string) bool { return !slices.Contains(c.values, v) })
 			}
 			c.values = values
-		case m.Any:
+		case m.Any && len(m.Patterns) > 1:
 			var all []string
 			for _, p := range m.Patterns {
 				all = append(all, wildcard(p))
 			}
 			if !slices.Contains(all, "") {
-				wildcards = append(wildcards, "(?:"+strings.Join(all, "|")+")")
+				re := "(?:" + strings.Join(all, "|") + ")"
+				wildcards, others = append(wildcards, re), append(others, re)
 			}
 		default:
 			for _, p := range m.Patterns {
-				if re := wildcard(p); re != "" && !slices.Contains(wildcards, re) {
-					wildcards = append(wildcards, re)
+				re := wildcard(p)
+				if re == "" || slices.Contains(wildcards, re) {
+					continue
+				}
+				wildcards = append(wildcards, re)
+				if l, ok := like(p); ok {
+					c.likes = append(c.likes, l)
+				} else {
+					others = append(others, re)
 				}
 			}
 		}
 	}
+	c.patterns, c.others = expressions(wildcards), expressions(others)
+	return c, nil
+}
+
+// expressions completes regular expressions, and joins them when there are too many.
+func expressions(wildcards []string) []string {
 	if len(wildcards) > maxWildcards {
 		wildcards = []string{"(?=" + strings.Join(wildcards, ")(?=") + ")"}
 	}
-	for _, re := range wildcards {
-		c.patterns = append(c.patterns, "(?i)^"+re)
+	list := make([]string, len(wildcards))
+	for i, re := range wildcards {
+		list[i] = "(?i)^" + re
 	}
-	return c, nil
+	return list
+}
+
+// like translates a pattern into one for LIKE, in lower case. It does so with ASCII only, of which the database knows the
+// lower case in every collation.
+func like(pattern string) (string, bool) {
+	if strings.ContainsFunc(pattern, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return "", false
+	}
+	parts := splitPattern(strings.ToLower(pattern))
+	front, back := parts[0] == "", parts[len(parts)-1] == ""
+	for i, p := range parts {
+		parts[i] = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(p)
+	}
+	text := strings.Join(parts, "%")
+	if len(parts) == 1 || front == back {
+		text = "%" + text + "%"
+	}
+	return text, true
 }
 
 // wildcard translates a pattern into a regular expression that has to match from the start of the text, letter case

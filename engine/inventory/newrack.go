@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"encoding/json"
 	"net"
 	"net/netip"
 	"slices"
@@ -36,8 +35,8 @@ type NewRack struct {
 	Room       string
 	Position   string
 	ExternalID string
-	DomainID   uuid.UUID       // nil: in no domain
-	Health     json.RawMessage // as the API reads it back; opaque here
+	DomainID   uuid.UUID // nil: in no domain
+	Health     []byte    // as the API reads it back; opaque here
 	Components []NewComponent
 }
 
@@ -52,7 +51,7 @@ type NewComponent struct {
 	Tray            int32
 	Host            int32
 	ExternalID      string
-	Health          json.RawMessage
+	Health          []byte
 	BMCs            []NewBMC
 }
 

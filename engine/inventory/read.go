@@ -200,7 +200,7 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 	own := make(map[uuid.UUID]*Component, len(rows))
 	for i := range rows {
 		r := at[*rows[i].RackID]
-		all[i] = Component{Component: &rows[i], Rack: r.info()}
+		all[i] = Component{LiveComponent: &rows[i], Rack: r.info()}
 		own[rows[i].ID] = &all[i]
 	}
 	if len(rows) > 0 {
@@ -216,7 +216,7 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 		slices.SortFunc(r.Components, compareComponents)
 		parts := map[Phase]bool{}
 		for _, c := range r.Components {
-			if slices.Contains(phased, typeOf(*c.Component)) {
+			if slices.Contains(phased, hardware.ComponentType(c.Type)) {
 				parts[phaseOf(c.Phase)] = true
 			}
 		}
@@ -233,8 +233,6 @@ func (r *Rack) info() db.ComponentRackInfoRow {
 	}
 	return row
 }
-
-func typeOf(c db.Component) hardware.ComponentType { return hardware.ComponentType(c.Type) }
 
 // compareComponents is the order clients see: by name byte by byte, then by id.
 func compareComponents(a, b Component) int {

@@ -35,7 +35,9 @@ CREATE TABLE rack (
     -- The group the site controller has the rack in; while there is one, it decides the domain.
     rack_group_id   text,
     nvl_domain_id   uuid CONSTRAINT rack_nvl_domain_fkey REFERENCES nvl_domain,
-    health          jsonb,
+    -- A HealthReport of the API as it goes over the wire: racks are read far more often than reports, and parsing text for
+    -- each would be most of the work.
+    health          bytea,
     origin          text NOT NULL DEFAULT 'api',
     created_at      timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now(),
@@ -47,8 +49,8 @@ CREATE TABLE rack (
     CONSTRAINT rack_origin_check CHECK (origin IN ('api', 'core'))
 );
 CREATE UNIQUE INDEX rack_external_id_key ON rack (external_id) WHERE deleted_at IS NULL;
-CREATE UNIQUE INDEX rack_serial_key ON rack (manufacturer, serial) WHERE deleted_at IS NULL;
-CREATE INDEX rack_serial_idx ON rack (serial) WHERE deleted_at IS NULL;
+-- Serial number first: people know that one alone.
+CREATE UNIQUE INDEX rack_serial_key ON rack (serial, manufacturer) WHERE deleted_at IS NULL;
 CREATE INDEX rack_name_idx ON rack (name, id) WHERE deleted_at IS NULL;
 CREATE INDEX rack_nvl_domain_idx ON rack (nvl_domain_id) WHERE deleted_at IS NULL;
 
@@ -72,7 +74,7 @@ CREATE TABLE component (
     phase              text,
     phase_reason       text NOT NULL DEFAULT '',
     phase_at           timestamptz,
-    health             jsonb,
+    health             bytea, -- as in rack
     leak_status        text NOT NULL DEFAULT 'UNKNOWN',
     last_seen_at       timestamptz,
     origin             text NOT NULL DEFAULT 'api',
@@ -89,9 +91,19 @@ CREATE TABLE component (
     CONSTRAINT component_origin_check CHECK (origin IN ('api', 'core'))
 );
 CREATE UNIQUE INDEX component_external_id_key ON component (external_id, type) WHERE deleted_at IS NULL;
-CREATE UNIQUE INDEX component_serial_key ON component (manufacturer, serial) WHERE deleted_at IS NULL;
-CREATE INDEX component_name_idx ON component (name, id) WHERE deleted_at IS NULL;
-CREATE INDEX component_rack_idx ON component (rack_id, name, id) WHERE deleted_at IS NULL;
+CREATE UNIQUE INDEX component_serial_key ON component (serial, manufacturer) WHERE deleted_at IS NULL;
+-- With all that a list is filtered by, so that what is left out need not be visited.
+CREATE INDEX component_name_idx ON component (name, id) INCLUDE (type, manufacturer, model, rack_id) WHERE deleted_at IS NULL;
+CREATE INDEX component_type_idx ON component (type, manufacturer, name, id) INCLUDE (model, rack_id) WHERE deleted_at IS NULL;
+-- Tombstones too: they go, or come back, with their rack.
+CREATE INDEX component_rack_idx ON component (rack_id, name, id);
+
+-- Live components as readers are shown them.
+CREATE VIEW live_component AS
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id,
+    external_id, power_state, phase, phase_reason, health, leak_status
+FROM component
+WHERE deleted_at IS NULL;
 
 -- A MAC exists once on the site. A tombstone loses its BMC row to a live component that reports the same MAC.
 CREATE TABLE bmc (
@@ -161,4 +173,5 @@ CREATE TABLE rack_rule (
 CREATE INDEX rack_rule_rule_idx ON rack_rule (rule_id);
 
 -- +goose Down
+DROP VIEW live_component;
 DROP TABLE rack_rule, operation_rule, drift_check, drift, bmc, component, rack, nvl_domain;

@@ -1,15 +1,18 @@
 -- name: ComponentCount :one
--- Matches of ComponentList before paging.
+-- Matches of ComponentPage before paging.
 SELECT count(*)::integer
 FROM component
 WHERE deleted_at IS NULL
     AND (sqlc.narg('names')::text[] IS NULL OR name = ANY (sqlc.narg('names')))
-    AND (sqlc.narg('manufacturers')::text[] IS NULL OR coalesce(manufacturer, '') = ANY (sqlc.narg('manufacturers')))
-    AND (sqlc.narg('models')::text[] IS NULL OR coalesce(model, '') = ANY (sqlc.narg('models')))
+    AND (sqlc.narg('manufacturers')::text[] IS NULL OR manufacturer = ANY (sqlc.narg('manufacturers'))
+        OR manufacturer IS NULL AND '' = ANY (sqlc.narg('manufacturers')))
+    AND (sqlc.narg('models')::text[] IS NULL OR model = ANY (sqlc.narg('models'))
+        OR model IS NULL AND '' = ANY (sqlc.narg('models')))
     AND (sqlc.narg('types')::text[] IS NULL OR type = ANY (sqlc.narg('types')))
-    AND name ~ ALL (@name_patterns::text[])
-    AND coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns::text[])
-    AND coalesce(model, '') ~ ALL (@model_patterns::text[])
+    AND (cardinality(@name_likes::text[]) = 0 OR lower(name) LIKE ALL (@name_likes))
+    AND (cardinality(@name_patterns::text[]) = 0 OR name ~ ALL (@name_patterns))
+    AND (cardinality(@manufacturer_patterns::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns))
+    AND (cardinality(@model_patterns::text[]) = 0 OR coalesce(model, '') ~ ALL (@model_patterns))
     AND (sqlc.narg('scope_ids')::uuid[] IS NULL OR id = ANY (sqlc.narg('scope_ids')))
     AND (sqlc.narg('scope_racks')::uuid[] IS NULL OR rack_id = ANY (sqlc.narg('scope_racks')))
     AND (sqlc.narg('typed_racks')::uuid[] IS NULL OR (rack_id, type) IN (
@@ -28,13 +31,13 @@ UPDATE component SET deleted_at = now(), updated_at = now() WHERE rack_id = @rac
 INSERT INTO component (id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx,
     host_id, rack_id, external_id, health)
 SELECT id, type, name, nullif(manufacturer, ''), nullif(serial, ''), nullif(model, ''), nullif(description, ''),
-    firmware_version, slot_id, tray_idx, host_id, sqlc.narg('rack_id'), nullif(external_id, ''), nullif(health, '')::jsonb
+    firmware_version, slot_id, tray_idx, host_id, sqlc.narg('rack_id'), nullif(external_id, ''), nullif(health, '')
 FROM (SELECT unnest(@ids::uuid[]) AS id, unnest(@types::text[]) AS type, unnest(@names::text[]) AS name,
     unnest(@manufacturers::text[]) AS manufacturer, unnest(@serials::text[]) AS serial,
     unnest(@models::text[]) AS model, unnest(@descriptions::text[]) AS description,
     unnest(@firmware_versions::text[]) AS firmware_version, unnest(@slot_ids::integer[]) AS slot_id,
     unnest(@tray_idxs::integer[]) AS tray_idx, unnest(@host_ids::integer[]) AS host_id,
-    unnest(@external_ids::text[]) AS external_id, unnest(@healths::text[]) AS health) AS input;
+    unnest(@external_ids::text[]) AS external_id, unnest(@healths::bytea[]) AS health) AS input;
 
 -- name: ComponentLeakTasks :many
 -- The newest task of each component that answers a leak in it. There are few such tasks, which the planner can't know.
@@ -44,33 +47,6 @@ FROM (SELECT unnest(task_plan.component_ids) AS component_id, leak.state, leak.c
     FROM leak JOIN task_plan ON task_plan.task_id = leak.id) AS named
 WHERE named.component_id = ANY (@component_ids::uuid[])
 ORDER BY component_id, named.created_at DESC, named.id DESC;
-
--- name: ComponentList :many
--- Live components. Filters and order are those of RackList. A scope is a list of ids or of racks; where only some types
--- of a rack are meant, typed_racks and typed_types hold every pair that is.
-SELECT *
-FROM component
-WHERE deleted_at IS NULL
-    AND (sqlc.narg('names')::text[] IS NULL OR name = ANY (sqlc.narg('names')))
-    AND (sqlc.narg('manufacturers')::text[] IS NULL OR coalesce(manufacturer, '') = ANY (sqlc.narg('manufacturers')))
-    AND (sqlc.narg('models')::text[] IS NULL OR coalesce(model, '') = ANY (sqlc.narg('models')))
-    AND (sqlc.narg('types')::text[] IS NULL OR type = ANY (sqlc.narg('types')))
-    AND name ~ ALL (@name_patterns::text[])
-    AND coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns::text[])
-    AND coalesce(model, '') ~ ALL (@model_patterns::text[])
-    AND (sqlc.narg('scope_ids')::uuid[] IS NULL OR id = ANY (sqlc.narg('scope_ids')))
-    AND (sqlc.narg('scope_racks')::uuid[] IS NULL OR rack_id = ANY (sqlc.narg('scope_racks')))
-    AND (sqlc.narg('typed_racks')::uuid[] IS NULL OR (rack_id, type) IN (
-        SELECT unnest(sqlc.narg('typed_racks')::uuid[]), unnest(@typed_types::text[])))
-ORDER BY
-    CASE WHEN NOT @descending::boolean THEN
-        CASE @field::text WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
-            WHEN 'type' THEN type END END ASC,
-    CASE WHEN @descending THEN
-        CASE @field WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
-            WHEN 'type' THEN type END END DESC,
-    id
-LIMIT @max OFFSET @skip;
 
 -- name: ComponentListByAnyID :many
 -- Components that a client may mean by one text: live ones by external id or BMC MAC, any by Flow's own id.
@@ -84,11 +60,11 @@ SELECT component.id, true FROM component WHERE component.id = @id;
 
 -- name: ComponentListByIDs :many
 -- Live components, in no order.
-SELECT * FROM component WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL;
+SELECT * FROM live_component WHERE id = ANY (@ids::uuid[]);
 
 -- name: ComponentListByRacks :many
 -- Live components of racks, in no order: as with BMCs, the reader sorts those of each rack.
-SELECT * FROM component WHERE rack_id = ANY (@rack_ids::uuid[]) AND deleted_at IS NULL;
+SELECT * FROM live_component WHERE rack_id = ANY (@rack_ids::uuid[]);
 
 -- name: ComponentListByScope :many
 -- Live components that a scope may mean, each with the identifier it goes by: its id, its external id or a MAC of its.
@@ -136,6 +112,37 @@ SELECT * FROM component WHERE id = @id FOR UPDATE;
 -- name: ComponentLockByRack :many
 -- Holds the live components of a rack against every other writer.
 SELECT * FROM component WHERE rack_id = @rack_id AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE;
+
+-- name: ComponentPage :many
+-- Which live components are on a page; what they are is read afterwards, since this can do without the table. Filters and
+-- order are those of RackList; name_likes are patterns for LIKE in lower case. A scope is a list of ids or of racks;
+-- where only some types of a rack are meant, typed_racks and typed_types hold every pair that is.
+SELECT id
+FROM component
+WHERE deleted_at IS NULL
+    AND (sqlc.narg('names')::text[] IS NULL OR name = ANY (sqlc.narg('names')))
+    AND (sqlc.narg('manufacturers')::text[] IS NULL OR manufacturer = ANY (sqlc.narg('manufacturers'))
+        OR manufacturer IS NULL AND '' = ANY (sqlc.narg('manufacturers')))
+    AND (sqlc.narg('models')::text[] IS NULL OR model = ANY (sqlc.narg('models'))
+        OR model IS NULL AND '' = ANY (sqlc.narg('models')))
+    AND (sqlc.narg('types')::text[] IS NULL OR type = ANY (sqlc.narg('types')))
+    AND (cardinality(@name_likes::text[]) = 0 OR lower(name) LIKE ALL (@name_likes))
+    AND (cardinality(@name_patterns::text[]) = 0 OR name ~ ALL (@name_patterns))
+    AND (cardinality(@manufacturer_patterns::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns))
+    AND (cardinality(@model_patterns::text[]) = 0 OR coalesce(model, '') ~ ALL (@model_patterns))
+    AND (sqlc.narg('scope_ids')::uuid[] IS NULL OR id = ANY (sqlc.narg('scope_ids')))
+    AND (sqlc.narg('scope_racks')::uuid[] IS NULL OR rack_id = ANY (sqlc.narg('scope_racks')))
+    AND (sqlc.narg('typed_racks')::uuid[] IS NULL OR (rack_id, type) IN (
+        SELECT unnest(sqlc.narg('typed_racks')::uuid[]), unnest(@typed_types::text[])))
+ORDER BY
+    CASE WHEN NOT @descending::boolean THEN
+        CASE @field::text WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
+            WHEN 'type' THEN type END END ASC,
+    CASE WHEN @descending THEN
+        CASE @field WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
+            WHEN 'type' THEN type END END DESC,
+    id
+LIMIT @max OFFSET @skip;
 
 -- name: ComponentPatchMany :exec
 -- Writes what clients may change of components that the caller holds.

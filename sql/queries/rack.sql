@@ -4,11 +4,13 @@ SELECT count(*)::integer
 FROM rack
 WHERE deleted_at IS NULL
     AND (sqlc.narg('names')::text[] IS NULL OR name = ANY (sqlc.narg('names')))
-    AND (sqlc.narg('manufacturers')::text[] IS NULL OR coalesce(manufacturer, '') = ANY (sqlc.narg('manufacturers')))
-    AND (sqlc.narg('models')::text[] IS NULL OR coalesce(model, '') = ANY (sqlc.narg('models')))
-    AND name ~ ALL (@name_patterns::text[])
-    AND coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns::text[])
-    AND coalesce(model, '') ~ ALL (@model_patterns::text[])
+    AND (sqlc.narg('manufacturers')::text[] IS NULL OR manufacturer = ANY (sqlc.narg('manufacturers'))
+        OR manufacturer IS NULL AND '' = ANY (sqlc.narg('manufacturers')))
+    AND (sqlc.narg('models')::text[] IS NULL OR model = ANY (sqlc.narg('models'))
+        OR model IS NULL AND '' = ANY (sqlc.narg('models')))
+    AND (cardinality(@name_patterns::text[]) = 0 OR name ~ ALL (@name_patterns))
+    AND (cardinality(@manufacturer_patterns::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns))
+    AND (cardinality(@model_patterns::text[]) = 0 OR coalesce(model, '') ~ ALL (@model_patterns))
     AND (NOT @with_external_id::boolean OR external_id IS NOT NULL);
 
 -- name: RackDelete :exec
@@ -43,11 +45,13 @@ SELECT *
 FROM rack
 WHERE deleted_at IS NULL
     AND (sqlc.narg('names')::text[] IS NULL OR name = ANY (sqlc.narg('names')))
-    AND (sqlc.narg('manufacturers')::text[] IS NULL OR coalesce(manufacturer, '') = ANY (sqlc.narg('manufacturers')))
-    AND (sqlc.narg('models')::text[] IS NULL OR coalesce(model, '') = ANY (sqlc.narg('models')))
-    AND name ~ ALL (@name_patterns::text[])
-    AND coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns::text[])
-    AND coalesce(model, '') ~ ALL (@model_patterns::text[])
+    AND (sqlc.narg('manufacturers')::text[] IS NULL OR manufacturer = ANY (sqlc.narg('manufacturers'))
+        OR manufacturer IS NULL AND '' = ANY (sqlc.narg('manufacturers')))
+    AND (sqlc.narg('models')::text[] IS NULL OR model = ANY (sqlc.narg('models'))
+        OR model IS NULL AND '' = ANY (sqlc.narg('models')))
+    AND (cardinality(@name_patterns::text[]) = 0 OR name ~ ALL (@name_patterns))
+    AND (cardinality(@manufacturer_patterns::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL (@manufacturer_patterns))
+    AND (cardinality(@model_patterns::text[]) = 0 OR coalesce(model, '') ~ ALL (@model_patterns))
     AND (NOT @with_external_id::boolean OR external_id IS NOT NULL)
 ORDER BY
     CASE WHEN NOT @descending::boolean THEN

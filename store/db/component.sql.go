@@ -18,16 +18,19 @@ SELECT count(*)::integer
 FROM component
 WHERE deleted_at IS NULL
     AND ($1::text[] IS NULL OR name = ANY ($1))
-    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
-    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
+    AND ($2::text[] IS NULL OR manufacturer = ANY ($2)
+        OR manufacturer IS NULL AND '' = ANY ($2))
+    AND ($3::text[] IS NULL OR model = ANY ($3)
+        OR model IS NULL AND '' = ANY ($3))
     AND ($4::text[] IS NULL OR type = ANY ($4))
-    AND name ~ ALL ($5::text[])
-    AND coalesce(manufacturer, '') ~ ALL ($6::text[])
-    AND coalesce(model, '') ~ ALL ($7::text[])
-    AND ($8::uuid[] IS NULL OR id = ANY ($8))
-    AND ($9::uuid[] IS NULL OR rack_id = ANY ($9))
-    AND ($10::uuid[] IS NULL OR (rack_id, type) IN (
-        SELECT unnest($10::uuid[]), unnest($11::text[])))
+    AND (cardinality($5::text[]) = 0 OR lower(name) LIKE ALL ($5))
+    AND (cardinality($6::text[]) = 0 OR name ~ ALL ($6))
+    AND (cardinality($7::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL ($7))
+    AND (cardinality($8::text[]) = 0 OR coalesce(model, '') ~ ALL ($8))
+    AND ($9::uuid[] IS NULL OR id = ANY ($9))
+    AND ($10::uuid[] IS NULL OR rack_id = ANY ($10))
+    AND ($11::uuid[] IS NULL OR (rack_id, type) IN (
+        SELECT unnest($11::uuid[]), unnest($12::text[])))
 `
 
 type ComponentCountParams struct {
@@ -35,6 +38,7 @@ type ComponentCountParams struct {
 	Manufacturers        []string
 	Models               []string
 	Types                []string
+	NameLikes            []string
 	NamePatterns         []string
 	ManufacturerPatterns []string
 	ModelPatterns        []string
@@ -44,13 +48,14 @@ type ComponentCountParams struct {
 	TypedTypes           []string
 }
 
-// Matches of ComponentList before paging.
+// Matches of ComponentPage before paging.
 func (q *Queries) ComponentCount(ctx context.Context, arg ComponentCountParams) (int32, error) {
 	row := q.db.QueryRow(ctx, componentCount,
 		arg.Names,
 		arg.Manufacturers,
 		arg.Models,
 		arg.Types,
+		arg.NameLikes,
 		arg.NamePatterns,
 		arg.ManufacturerPatterns,
 		arg.ModelPatterns,
@@ -99,13 +104,13 @@ const componentInsertMany = `-- name: ComponentInsertMany :exec
 INSERT INTO component (id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx,
     host_id, rack_id, external_id, health)
 SELECT id, type, name, nullif(manufacturer, ''), nullif(serial, ''), nullif(model, ''), nullif(description, ''),
-    firmware_version, slot_id, tray_idx, host_id, $1, nullif(external_id, ''), nullif(health, '')::jsonb
+    firmware_version, slot_id, tray_idx, host_id, $1, nullif(external_id, ''), nullif(health, '')
 FROM (SELECT unnest($2::uuid[]) AS id, unnest($3::text[]) AS type, unnest($4::text[]) AS name,
     unnest($5::text[]) AS manufacturer, unnest($6::text[]) AS serial,
     unnest($7::text[]) AS model, unnest($8::text[]) AS description,
     unnest($9::text[]) AS firmware_version, unnest($10::integer[]) AS slot_id,
     unnest($11::integer[]) AS tray_idx, unnest($12::integer[]) AS host_id,
-    unnest($13::text[]) AS external_id, unnest($14::text[]) AS health) AS input
+    unnest($13::text[]) AS external_id, unnest($14::bytea[]) AS health) AS input
 `
 
 type ComponentInsertManyParams struct {
@@ -122,7 +127,7 @@ type ComponentInsertManyParams struct {
 	TrayIdxs         []int32
 	HostIds          []int32
 	ExternalIds      []string
-	Healths          []string
+	Healths          [][]byte
 }
 
 // Empty text stands for "not known" in the optional columns.
@@ -185,113 +190,6 @@ func (q *Queries) ComponentLeakTasks(ctx context.Context, arg ComponentLeakTasks
 	return items, nil
 }
 
-const componentList = `-- name: ComponentList :many
-SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at
-FROM component
-WHERE deleted_at IS NULL
-    AND ($1::text[] IS NULL OR name = ANY ($1))
-    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
-    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
-    AND ($4::text[] IS NULL OR type = ANY ($4))
-    AND name ~ ALL ($5::text[])
-    AND coalesce(manufacturer, '') ~ ALL ($6::text[])
-    AND coalesce(model, '') ~ ALL ($7::text[])
-    AND ($8::uuid[] IS NULL OR id = ANY ($8))
-    AND ($9::uuid[] IS NULL OR rack_id = ANY ($9))
-    AND ($10::uuid[] IS NULL OR (rack_id, type) IN (
-        SELECT unnest($10::uuid[]), unnest($11::text[])))
-ORDER BY
-    CASE WHEN NOT $12::boolean THEN
-        CASE $13::text WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
-            WHEN 'type' THEN type END END ASC,
-    CASE WHEN $12 THEN
-        CASE $13 WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
-            WHEN 'type' THEN type END END DESC,
-    id
-LIMIT $15 OFFSET $14
-`
-
-type ComponentListParams struct {
-	Names                []string
-	Manufacturers        []string
-	Models               []string
-	Types                []string
-	NamePatterns         []string
-	ManufacturerPatterns []string
-	ModelPatterns        []string
-	ScopeIds             []uuid.UUID
-	ScopeRacks           []uuid.UUID
-	TypedRacks           []uuid.UUID
-	TypedTypes           []string
-	Descending           bool
-	Field                string
-	Skip                 int32
-	Max                  int32
-}
-
-// Live components. Filters and order are those of RackList. A scope is a list of ids or of racks; where only some types
-// of a rack are meant, typed_racks and typed_types hold every pair that is.
-func (q *Queries) ComponentList(ctx context.Context, arg ComponentListParams) ([]Component, error) {
-	rows, err := q.db.Query(ctx, componentList,
-		arg.Names,
-		arg.Manufacturers,
-		arg.Models,
-		arg.Types,
-		arg.NamePatterns,
-		arg.ManufacturerPatterns,
-		arg.ModelPatterns,
-		arg.ScopeIds,
-		arg.ScopeRacks,
-		arg.TypedRacks,
-		arg.TypedTypes,
-		arg.Descending,
-		arg.Field,
-		arg.Skip,
-		arg.Max,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Component
-	for rows.Next() {
-		var i Component
-		if err := rows.Scan(
-			&i.ID,
-			&i.Type,
-			&i.Name,
-			&i.Manufacturer,
-			&i.Serial,
-			&i.Model,
-			&i.Description,
-			&i.FirmwareVersion,
-			&i.SlotID,
-			&i.TrayIdx,
-			&i.HostID,
-			&i.RackID,
-			&i.ExternalID,
-			&i.PowerState,
-			&i.Phase,
-			&i.PhaseReason,
-			&i.PhaseAt,
-			&i.Health,
-			&i.LeakStatus,
-			&i.LastSeenAt,
-			&i.Origin,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const componentListByAnyID = `-- name: ComponentListByAnyID :many
 SELECT component.id, false AS by_id FROM component
 WHERE component.external_id = $1 AND component.deleted_at IS NULL
@@ -335,7 +233,7 @@ func (q *Queries) ComponentListByAnyID(ctx context.Context, arg ComponentListByA
 }
 
 const componentListByIDs = `-- name: ComponentListByIDs :many
-SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, health, leak_status FROM live_component WHERE id = ANY ($1::uuid[])
 `
 
 type ComponentListByIDsParams struct {
@@ -343,15 +241,15 @@ type ComponentListByIDsParams struct {
 }
 
 // Live components, in no order.
-func (q *Queries) ComponentListByIDs(ctx context.Context, arg ComponentListByIDsParams) ([]Component, error) {
+func (q *Queries) ComponentListByIDs(ctx context.Context, arg ComponentListByIDsParams) ([]LiveComponent, error) {
 	rows, err := q.db.Query(ctx, componentListByIDs, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Component
+	var items []LiveComponent
 	for rows.Next() {
-		var i Component
+		var i LiveComponent
 		if err := rows.Scan(
 			&i.ID,
 			&i.Type,
@@ -369,14 +267,8 @@ func (q *Queries) ComponentListByIDs(ctx context.Context, arg ComponentListByIDs
 			&i.PowerState,
 			&i.Phase,
 			&i.PhaseReason,
-			&i.PhaseAt,
 			&i.Health,
 			&i.LeakStatus,
-			&i.LastSeenAt,
-			&i.Origin,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -389,7 +281,7 @@ func (q *Queries) ComponentListByIDs(ctx context.Context, arg ComponentListByIDs
 }
 
 const componentListByRacks = `-- name: ComponentListByRacks :many
-SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, phase_at, health, leak_status, last_seen_at, origin, created_at, updated_at, deleted_at FROM component WHERE rack_id = ANY ($1::uuid[]) AND deleted_at IS NULL
+SELECT id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx, host_id, rack_id, external_id, power_state, phase, phase_reason, health, leak_status FROM live_component WHERE rack_id = ANY ($1::uuid[])
 `
 
 type ComponentListByRacksParams struct {
@@ -397,15 +289,15 @@ type ComponentListByRacksParams struct {
 }
 
 // Live components of racks, in no order: as with BMCs, the reader sorts those of each rack.
-func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByRacksParams) ([]Component, error) {
+func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByRacksParams) ([]LiveComponent, error) {
 	rows, err := q.db.Query(ctx, componentListByRacks, arg.RackIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Component
+	var items []LiveComponent
 	for rows.Next() {
-		var i Component
+		var i LiveComponent
 		if err := rows.Scan(
 			&i.ID,
 			&i.Type,
@@ -423,14 +315,8 @@ func (q *Queries) ComponentListByRacks(ctx context.Context, arg ComponentListByR
 			&i.PowerState,
 			&i.Phase,
 			&i.PhaseReason,
-			&i.PhaseAt,
 			&i.Health,
 			&i.LeakStatus,
-			&i.LastSeenAt,
-			&i.Origin,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.DeletedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -759,6 +645,94 @@ func (q *Queries) ComponentLockByRack(ctx context.Context, arg ComponentLockByRa
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentPage = `-- name: ComponentPage :many
+SELECT id
+FROM component
+WHERE deleted_at IS NULL
+    AND ($1::text[] IS NULL OR name = ANY ($1))
+    AND ($2::text[] IS NULL OR manufacturer = ANY ($2)
+        OR manufacturer IS NULL AND '' = ANY ($2))
+    AND ($3::text[] IS NULL OR model = ANY ($3)
+        OR model IS NULL AND '' = ANY ($3))
+    AND ($4::text[] IS NULL OR type = ANY ($4))
+    AND (cardinality($5::text[]) = 0 OR lower(name) LIKE ALL ($5))
+    AND (cardinality($6::text[]) = 0 OR name ~ ALL ($6))
+    AND (cardinality($7::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL ($7))
+    AND (cardinality($8::text[]) = 0 OR coalesce(model, '') ~ ALL ($8))
+    AND ($9::uuid[] IS NULL OR id = ANY ($9))
+    AND ($10::uuid[] IS NULL OR rack_id = ANY ($10))
+    AND ($11::uuid[] IS NULL OR (rack_id, type) IN (
+        SELECT unnest($11::uuid[]), unnest($12::text[])))
+ORDER BY
+    CASE WHEN NOT $13::boolean THEN
+        CASE $14::text WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
+            WHEN 'type' THEN type END END ASC,
+    CASE WHEN $13 THEN
+        CASE $14 WHEN 'name' THEN name WHEN 'manufacturer' THEN manufacturer WHEN 'model' THEN model
+            WHEN 'type' THEN type END END DESC,
+    id
+LIMIT $16 OFFSET $15
+`
+
+type ComponentPageParams struct {
+	Names                []string
+	Manufacturers        []string
+	Models               []string
+	Types                []string
+	NameLikes            []string
+	NamePatterns         []string
+	ManufacturerPatterns []string
+	ModelPatterns        []string
+	ScopeIds             []uuid.UUID
+	ScopeRacks           []uuid.UUID
+	TypedRacks           []uuid.UUID
+	TypedTypes           []string
+	Descending           bool
+	Field                string
+	Skip                 int32
+	Max                  int32
+}
+
+// Which live components are on a page; what they are is read afterwards, since this can do without the table. Filters and
+// order are those of RackList; name_likes are patterns for LIKE in lower case. A scope is a list of ids or of racks;
+// where only some types of a rack are meant, typed_racks and typed_types hold every pair that is.
+func (q *Queries) ComponentPage(ctx context.Context, arg ComponentPageParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, componentPage,
+		arg.Names,
+		arg.Manufacturers,
+		arg.Models,
+		arg.Types,
+		arg.NameLikes,
+		arg.NamePatterns,
+		arg.ManufacturerPatterns,
+		arg.ModelPatterns,
+		arg.ScopeIds,
+		arg.ScopeRacks,
+		arg.TypedRacks,
+		arg.TypedTypes,
+		arg.Descending,
+		arg.Field,
+		arg.Skip,
+		arg.Max,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

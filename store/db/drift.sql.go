@@ -25,100 +25,39 @@ func (q *Queries) DriftCheckedAt(ctx context.Context) (time.Time, error) {
 	return checked_at, err
 }
 
-const driftCount = `-- name: DriftCount :one
-SELECT count(*) FILTER (WHERE found.kind = 'missing_in_actual')::integer AS missing,
-    count(*) FILTER (WHERE found.kind = 'missing_in_expected')::integer AS unexpected,
-    count(*) FILTER (WHERE found.kind = 'mismatch')::integer AS mismatch
-FROM (
-    SELECT drift.id, drift.kind, drift.type, drift.component_id, component.external_id, drift.field_diffs,
-        component.name, component.manufacturer, component.model, component.rack_id,
-        'component/' || drift.component_id || '/' || drift.kind AS place
-    FROM drift JOIN component ON component.id = drift.component_id
-    WHERE component.deleted_at IS NULL
-    UNION ALL
-    SELECT drift.id, drift.kind, drift.type, NULL, drift.external_id, drift.field_diffs, NULL, NULL, NULL, rack.id,
-        'external/' || drift.type || '/' || drift.external_id || '/' || drift.kind
-    FROM drift LEFT JOIN rack ON rack.external_id = drift.rack_external_id AND rack.deleted_at IS NULL
-    WHERE drift.component_id IS NULL
-) AS found
-WHERE ($1::text[] IS NULL OR coalesce(found.name, '') = ANY ($1))
-    AND ($2::text[] IS NULL OR coalesce(found.manufacturer, '') = ANY ($2))
-    AND ($3::text[] IS NULL OR coalesce(found.model, '') = ANY ($3))
-    AND ($4::text[] IS NULL OR found.type = ANY ($4))
-    AND coalesce(found.name, '') ~ ALL ($5::text[])
-    AND coalesce(found.manufacturer, '') ~ ALL ($6::text[])
-    AND coalesce(found.model, '') ~ ALL ($7::text[])
-    AND ($8::uuid[] IS NULL OR found.component_id = ANY ($8))
-    AND ($9::uuid[] IS NULL OR found.rack_id = ANY ($9))
-    AND ($10::uuid[] IS NULL OR (found.rack_id, found.type) IN (
-        SELECT unnest($10::uuid[]), unnest($11::text[])))
-`
-
-type DriftCountParams struct {
-	Names                []string
-	Manufacturers        []string
-	Models               []string
-	Types                []string
-	NamePatterns         []string
-	ManufacturerPatterns []string
-	ModelPatterns        []string
-	ScopeIds             []uuid.UUID
-	ScopeRacks           []uuid.UUID
-	TypedRacks           []uuid.UUID
-	TypedTypes           []string
-}
-
-type DriftCountRow struct {
-	Missing    int32
-	Unexpected int32
-	Mismatch   int32
-}
-
-// Matches of DriftList before paging, by kind.
-func (q *Queries) DriftCount(ctx context.Context, arg DriftCountParams) (DriftCountRow, error) {
-	row := q.db.QueryRow(ctx, driftCount,
-		arg.Names,
-		arg.Manufacturers,
-		arg.Models,
-		arg.Types,
-		arg.NamePatterns,
-		arg.ManufacturerPatterns,
-		arg.ModelPatterns,
-		arg.ScopeIds,
-		arg.ScopeRacks,
-		arg.TypedRacks,
-		arg.TypedTypes,
-	)
-	var i DriftCountRow
-	err := row.Scan(&i.Missing, &i.Unexpected, &i.Mismatch)
-	return i, err
-}
-
 const driftList = `-- name: DriftList :many
-SELECT found.id, found.kind, found.component_id, found.external_id, found.field_diffs
+SELECT found.id, found.kind, found.component_id, found.external_id, found.field_diffs,
+    (count(*) FILTER (WHERE found.kind = 'missing_in_actual') OVER ())::integer AS missing,
+    (count(*) FILTER (WHERE found.kind = 'missing_in_expected') OVER ())::integer AS unexpected,
+    (count(*) FILTER (WHERE found.kind = 'mismatch') OVER ())::integer AS mismatch
 FROM (
     SELECT drift.id, drift.kind, drift.type, drift.component_id, component.external_id, drift.field_diffs,
-        component.name, component.manufacturer, component.model, component.rack_id,
+        component.name, component.manufacturer, component.model,
         'component/' || drift.component_id || '/' || drift.kind AS place
     FROM drift JOIN component ON component.id = drift.component_id
     WHERE component.deleted_at IS NULL
+        AND ($1::uuid[] IS NULL OR component.id = ANY ($1))
+        AND ($2::uuid[] IS NULL OR component.rack_id = ANY ($2))
+        AND ($3::uuid[] IS NULL OR (component.rack_id, component.type) IN (
+            SELECT unnest($3::uuid[]), unnest($4::text[])))
     UNION ALL
-    SELECT drift.id, drift.kind, drift.type, NULL, drift.external_id, drift.field_diffs, NULL, NULL, NULL, rack.id,
+    SELECT drift.id, drift.kind, drift.type, NULL, drift.external_id, drift.field_diffs, NULL, NULL, NULL,
         'external/' || drift.type || '/' || drift.external_id || '/' || drift.kind
     FROM drift LEFT JOIN rack ON rack.external_id = drift.rack_external_id AND rack.deleted_at IS NULL
     WHERE drift.component_id IS NULL
+        AND $1::uuid[] IS NULL
+        AND ($2::uuid[] IS NULL OR rack.id = ANY ($2))
+        AND ($3::uuid[] IS NULL OR (rack.id, drift.type) IN (
+            SELECT unnest($3::uuid[]), unnest($4::text[])))
+    OFFSET 0
 ) AS found
-WHERE ($1::text[] IS NULL OR coalesce(found.name, '') = ANY ($1))
-    AND ($2::text[] IS NULL OR coalesce(found.manufacturer, '') = ANY ($2))
-    AND ($3::text[] IS NULL OR coalesce(found.model, '') = ANY ($3))
-    AND ($4::text[] IS NULL OR found.type = ANY ($4))
-    AND coalesce(found.name, '') ~ ALL ($5::text[])
-    AND coalesce(found.manufacturer, '') ~ ALL ($6::text[])
-    AND coalesce(found.model, '') ~ ALL ($7::text[])
-    AND ($8::uuid[] IS NULL OR found.component_id = ANY ($8))
-    AND ($9::uuid[] IS NULL OR found.rack_id = ANY ($9))
-    AND ($10::uuid[] IS NULL OR (found.rack_id, found.type) IN (
-        SELECT unnest($10::uuid[]), unnest($11::text[])))
+WHERE ($5::text[] IS NULL OR coalesce(found.name, '') = ANY ($5))
+    AND ($6::text[] IS NULL OR coalesce(found.manufacturer, '') = ANY ($6))
+    AND ($7::text[] IS NULL OR coalesce(found.model, '') = ANY ($7))
+    AND ($8::text[] IS NULL OR found.type = ANY ($8))
+    AND (cardinality($9::text[]) = 0 OR coalesce(found.name, '') ~ ALL ($9))
+    AND (cardinality($10::text[]) = 0 OR coalesce(found.manufacturer, '') ~ ALL ($10))
+    AND (cardinality($11::text[]) = 0 OR coalesce(found.model, '') ~ ALL ($11))
 ORDER BY
     CASE WHEN NOT $12::boolean THEN
         CASE $13::text WHEN 'name' THEN found.name WHEN 'manufacturer' THEN found.manufacturer
@@ -131,6 +70,10 @@ LIMIT $15 OFFSET $14
 `
 
 type DriftListParams struct {
+	ScopeIds             []uuid.UUID
+	ScopeRacks           []uuid.UUID
+	TypedRacks           []uuid.UUID
+	TypedTypes           []string
 	Names                []string
 	Manufacturers        []string
 	Models               []string
@@ -138,10 +81,6 @@ type DriftListParams struct {
 	NamePatterns         []string
 	ManufacturerPatterns []string
 	ModelPatterns        []string
-	ScopeIds             []uuid.UUID
-	ScopeRacks           []uuid.UUID
-	TypedRacks           []uuid.UUID
-	TypedTypes           []string
 	Descending           bool
 	Field                string
 	Skip                 int32
@@ -154,12 +93,21 @@ type DriftListRow struct {
 	ComponentID *uuid.UUID
 	ExternalID  *string
 	FieldDiffs  json.RawMessage
+	Missing     int32
+	Unexpected  int32
+	Mismatch    int32
 }
 
-// What the last comparison found, in the order of the components, with filters, order and scope as in ComponentList.
-// Drift of deleted components is hidden; an unexpected object is in the rack it was reported in, and has no name.
+// What the last comparison found, in the order of the components, with filters, order and scope as in ComponentPage, and
+// in each row how much of each kind there is on all pages. Drift of deleted components is hidden; an unexpected object
+// is in the rack it was reported in, and has no name. The OFFSET keeps filters out of the joins, where the planner would
+// put every component to them before it looks for its drift.
 func (q *Queries) DriftList(ctx context.Context, arg DriftListParams) ([]DriftListRow, error) {
 	rows, err := q.db.Query(ctx, driftList,
+		arg.ScopeIds,
+		arg.ScopeRacks,
+		arg.TypedRacks,
+		arg.TypedTypes,
 		arg.Names,
 		arg.Manufacturers,
 		arg.Models,
@@ -167,10 +115,6 @@ func (q *Queries) DriftList(ctx context.Context, arg DriftListParams) ([]DriftLi
 		arg.NamePatterns,
 		arg.ManufacturerPatterns,
 		arg.ModelPatterns,
-		arg.ScopeIds,
-		arg.ScopeRacks,
-		arg.TypedRacks,
-		arg.TypedTypes,
 		arg.Descending,
 		arg.Field,
 		arg.Skip,
@@ -189,6 +133,9 @@ func (q *Queries) DriftList(ctx context.Context, arg DriftListParams) ([]DriftLi
 			&i.ComponentID,
 			&i.ExternalID,
 			&i.FieldDiffs,
+			&i.Missing,
+			&i.Unexpected,
+			&i.Mismatch,
 		); err != nil {
 			return nil, err
 		}

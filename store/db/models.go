@@ -270,7 +270,7 @@ type Component struct {
 	Phase           *string
 	PhaseReason     string
 	PhaseAt         *time.Time
-	Health          json.RawMessage
+	Health          []byte
 	LeakStatus      string
 	LastSeenAt      *time.Time
 	Origin          string
@@ -310,6 +310,27 @@ type Event struct {
 	Completed     int32
 	Failed        int32
 	Error         string
+}
+
+type LiveComponent struct {
+	ID              uuid.UUID
+	Type            string
+	Name            string
+	Manufacturer    *string
+	Serial          *string
+	Model           *string
+	Description     *string
+	FirmwareVersion string
+	SlotID          int32
+	TrayIdx         int32
+	HostID          int32
+	RackID          *uuid.UUID
+	ExternalID      *string
+	PowerState      string
+	Phase           *string
+	PhaseReason     string
+	Health          []byte
+	LeakStatus      string
 }
 
 type Node struct {
@@ -358,7 +379,7 @@ type Rack struct {
 	RackProfileID *string
 	RackGroupID   *string
 	NvlDomainID   *uuid.UUID
-	Health        json.RawMessage
+	Health        []byte
 	Origin        string
 	CreatedAt     time.Time
 	UpdatedAt     time.Time

@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/google/uuid"
 )
@@ -17,11 +16,13 @@ SELECT count(*)::integer
 FROM rack
 WHERE deleted_at IS NULL
     AND ($1::text[] IS NULL OR name = ANY ($1))
-    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
-    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
-    AND name ~ ALL ($4::text[])
-    AND coalesce(manufacturer, '') ~ ALL ($5::text[])
-    AND coalesce(model, '') ~ ALL ($6::text[])
+    AND ($2::text[] IS NULL OR manufacturer = ANY ($2)
+        OR manufacturer IS NULL AND '' = ANY ($2))
+    AND ($3::text[] IS NULL OR model = ANY ($3)
+        OR model IS NULL AND '' = ANY ($3))
+    AND (cardinality($4::text[]) = 0 OR name ~ ALL ($4))
+    AND (cardinality($5::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL ($5))
+    AND (cardinality($6::text[]) = 0 OR coalesce(model, '') ~ ALL ($6))
     AND (NOT $7::boolean OR external_id IS NOT NULL)
 `
 
@@ -186,7 +187,7 @@ type RackInsertParams struct {
 	Position     string
 	ExternalID   *string
 	NvlDomainID  *uuid.UUID
-	Health       json.RawMessage
+	Health       []byte
 }
 
 func (q *Queries) RackInsert(ctx context.Context, arg RackInsertParams) error {
@@ -213,11 +214,13 @@ SELECT id, name, manufacturer, serial, model, description, region, datacenter, r
 FROM rack
 WHERE deleted_at IS NULL
     AND ($1::text[] IS NULL OR name = ANY ($1))
-    AND ($2::text[] IS NULL OR coalesce(manufacturer, '') = ANY ($2))
-    AND ($3::text[] IS NULL OR coalesce(model, '') = ANY ($3))
-    AND name ~ ALL ($4::text[])
-    AND coalesce(manufacturer, '') ~ ALL ($5::text[])
-    AND coalesce(model, '') ~ ALL ($6::text[])
+    AND ($2::text[] IS NULL OR manufacturer = ANY ($2)
+        OR manufacturer IS NULL AND '' = ANY ($2))
+    AND ($3::text[] IS NULL OR model = ANY ($3)
+        OR model IS NULL AND '' = ANY ($3))
+    AND (cardinality($4::text[]) = 0 OR name ~ ALL ($4))
+    AND (cardinality($5::text[]) = 0 OR coalesce(manufacturer, '') ~ ALL ($5))
+    AND (cardinality($6::text[]) = 0 OR coalesce(model, '') ~ ALL ($6))
     AND (NOT $7::boolean OR external_id IS NOT NULL)
 ORDER BY
     CASE WHEN NOT $8::boolean THEN
