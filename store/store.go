@@ -1,9 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
-	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 )
 
 // ErrNotFound is pgx's no-rows under our name.
@@ -47,12 +43,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		name  string
 		conns int32
 		plans string
+		// Counting 350,000 components is worth a second process, starting one for a transition of a task never is.
+		helpers string
 	}{
 		// auto: every statement is the same on every call.
-		{&s.River, "flow river", or(cfg.RiverConns, 6), "auto"},
-		{&s.Engine, "flow engine", or(cfg.EngineConns, 10), "auto"},
+		{&s.River, "flow river", or(cfg.RiverConns, 6), "auto", "0"},
+		{&s.Engine, "flow engine", or(cfg.EngineConns, 10), "auto", "0"},
 		// Lists have optional filters; a plan made without knowing which are set would not use their indexes.
-		{&s.API, "flow api", or(cfg.APIConns, 8), "force_custom_plan"},
+		{&s.API, "flow api", or(cfg.APIConns, 8), "force_custom_plan", "1"},
 	} {
 		pc, err := pgxpool.ParseConfig(cfg.URL)
 		if err != nil {
@@ -65,6 +63,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pc.ConnConfig.Tracer = cfg.Tracer
 		pc.ConnConfig.RuntimeParams["application_name"] = p.name
 		pc.ConnConfig.RuntimeParams["plan_cache_mode"] = p.plans
+		pc.ConnConfig.RuntimeParams["max_parallel_workers_per_gather"] = p.helpers
 		// A client that freezes in the middle of a transaction must not keep its locks, and nobody waits for one that does.
 		pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "5s"
 		pc.ConnConfig.RuntimeParams["lock_timeout"] = "4s"
@@ -85,22 +84,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, connectError(err)
 	}
 	return &s, nil
-}
-
-// registerTypes adds what pgx can do better than by default.
-func registerTypes(m *pgtype.Map) {
-	// Ids go over in binary; without a codec of their own they would be written and parsed as text.
-	pgxuuid.Register(m)
-	// Documents are handed on as they are: PostgreSQL has made sure that they are JSON.
-	raw := func(src []byte, dst any) error {
-		if doc, ok := dst.(*json.RawMessage); ok {
-			*doc = bytes.Clone(src)
-			return nil
-		}
-		return json.Unmarshal(src, dst)
-	}
-	m.RegisterType(&pgtype.Type{Name: "json", OID: pgtype.JSONOID, Codec: &pgtype.JSONCodec{Marshal: json.Marshal, Unmarshal: raw}})
-	m.RegisterType(&pgtype.Type{Name: "jsonb", OID: pgtype.JSONBOID, Codec: &pgtype.JSONBCodec{Marshal: json.Marshal, Unmarshal: raw}})
 }
 
 // connectError says in one line why there is no connection: pgx has a line for every attempt.

@@ -86,7 +86,7 @@ func componentMessage(c inventory.Component) *flowv1.Component {
 	return m
 }
 
-func bmcMessage(b db.Bmc) *flowv1.BMCInfo {
+func bmcMessage(b inventory.BMC) *flowv1.BMCInfo {
 	m := &flowv1.BMCInfo{Type: bmcTypeMessages[b.Type], MacAddress: b.Mac.String()}
 	if b.Ip != nil {
 		ip := b.Ip.String()

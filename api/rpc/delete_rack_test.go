@@ -18,7 +18,7 @@ func (s *site) holds(t *testing.T, want string) {
 	t.Helper()
 	got := s.value(`SELECT (SELECT count(*) FROM rack WHERE id = $1) || ' racks, ' ||
 		(SELECT count(*) FROM component WHERE rack_id = $1) || ' components, ' ||
-		(SELECT count(*) FROM bmc JOIN component ON component.id = component_id WHERE rack_id = $1) || ' BMCs, ' ||
+		(SELECT count(*) FROM bmc WHERE rack_id = $1) || ' BMCs, ' ||
 		(SELECT count(*) FROM drift JOIN component ON component.id = component_id WHERE rack_id = $1) || ' drifts, ' ||
 		(SELECT count(*) FROM rack_rule WHERE rack_id = $1) || ' rules, ' ||
 		(SELECT count(*) FROM task WHERE rack_id = $1) || ' tasks'`, testID(1, 1, 0).GetId())

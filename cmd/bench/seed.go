@@ -85,7 +85,7 @@ var seedTables = []struct {
 	{"rack", "id name manufacturer serial model region datacenter room position external_id nvl_domain_id health"},
 	{"component", "id type name manufacturer serial model firmware_version slot_id tray_idx host_id rack_id external_id " +
 		"power_state phase phase_at health leak_status last_seen_at"},
-	{"bmc", "mac type component_id ip"},
+	{"bmc", "mac type component_id rack_id ip"},
 	{"drift", "kind component_id type external_id rack_external_id field_diffs"},
 }
 
@@ -158,7 +158,7 @@ func (r *seedRows) component(rack *flowv1.Rack, c *flowv1.Component, n int) {
 		c.GetFirmwareVersion(), at.GetSlotId(), at.GetTrayIdx(), at.GetHostId(), rack.GetInfo().GetId().GetId(),
 		c.GetComponentId(), power, phase, r.now, health, leak, r.now)
 	for _, b := range c.GetBmcs() {
-		r.add("bmc", b.GetMacAddress(), strings.TrimPrefix(b.GetType().String(), "BMC_TYPE_"), id, b.GetIpAddress())
+		r.add("bmc", b.GetMacAddress(), strings.TrimPrefix(b.GetType().String(), "BMC_TYPE_"), id, rack.GetInfo().GetId().GetId(), b.GetIpAddress())
 	}
 	switch n % (2 * driftEvery) {
 	case 0:

@@ -17,7 +17,7 @@ import (
 // Component is a live component with what is derived for readers.
 type Component struct {
 	*db.LiveComponent
-	BMCs  []db.Bmc // host before DPU, then by MAC
+	BMCs  []BMC // host before DPU, then by MAC
 	Rack  db.ComponentRackInfoRow
 	Tasks TaskCounts
 	Leak  LeakHandling
@@ -33,6 +33,9 @@ func (c Component) SmallestMAC() string {
 	}
 	return smallest
 }
+
+// BMC is a controller of a component.
+type BMC = db.BMCListRow
 
 // LeakHandling is how the newest answer to a leak in a component goes.
 type LeakHandling string
@@ -283,17 +286,23 @@ func completeComponents(ctx context.Context, q *db.Queries, rows []db.LiveCompon
 			list[i].Rack = of[*id]
 		}
 	}
-	return list, addParts(ctx, q, racks, at)
+	return list, addParts(ctx, q, racks, at, false)
 }
 
-// addParts adds to components of these racks their BMCs, tasks and leak handling.
-func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid.UUID]*Component) error {
-	ids := make([]uuid.UUID, 0, len(at))
-	for id, c := range at {
-		ids = append(ids, id)
-		c.Leak = LeakNone
+// addParts adds to components of these racks their BMCs, tasks and leak handling. Whole says that they are all there are
+// in the racks.
+func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid.UUID]*Component, whole bool) error {
+	wanted := db.BMCListParams{RackIds: racks, ComponentIds: []uuid.UUID{}}
+	if !whole {
+		wanted.RackIds = []uuid.UUID{}
 	}
-	bmcs, err := q.BMCListByComponents(ctx, db.BMCListByComponentsParams{ComponentIds: ids})
+	for id, c := range at {
+		c.Leak = LeakNone
+		if !whole {
+			wanted.ComponentIds = append(wanted.ComponentIds, id)
+		}
+	}
+	bmcs, err := q.BMCList(ctx, wanted)
 	if err != nil {
 		return fmt.Errorf("BMCs: %w", err)
 	}
@@ -301,13 +310,14 @@ func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid
 	if err != nil {
 		return fmt.Errorf("tasks of components: %w", err)
 	}
-	leaks, err := q.ComponentLeakTasks(ctx, db.ComponentLeakTasksParams{ComponentIds: ids})
+	leaks, err := q.ComponentLeakTasks(ctx)
 	if err != nil {
 		return fmt.Errorf("leak tasks of components: %w", err)
 	}
 	for _, b := range bmcs {
-		c := at[b.ComponentID]
-		c.BMCs = append(c.BMCs, b)
+		if c, ok := at[b.ComponentID]; ok {
+			c.BMCs = append(c.BMCs, b)
+		}
 	}
 	for _, c := range at {
 		slices.SortFunc(c.BMCs, compareBMCs)
@@ -319,7 +329,9 @@ func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid
 		}
 	}
 	for _, row := range leaks {
-		at[row.ComponentID].Leak = leakHandlings[row.State]
+		if c, ok := at[row.ComponentID]; ok {
+			c.Leak = leakHandlings[row.State]
+		}
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (p ComponentPatch) apply(ctx context.Context, q *db.Queries) error {
 	if err != nil {
 		return err
 	}
-	bmcs, err := q.BMCListByComponents(ctx, db.BMCListByComponentsParams{ComponentIds: []uuid.UUID{p.ID}})
+	bmcs, err := q.BMCList(ctx, db.BMCListParams{RackIds: []uuid.UUID{}, ComponentIds: []uuid.UUID{p.ID}})
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,8 @@ func (c *changes) component(from, to db.Component) string {
 }
 
 // bmc notes how a BMC of a component is to be, given those it has. Type and MAC of one it has never change.
-func (c *changes) bmc(component uuid.UUID, has []db.Bmc, b NewBMC) string {
-	i := slices.IndexFunc(has, func(h db.Bmc) bool { return slices.Equal(h.Mac, b.MAC) })
+func (c *changes) bmc(component uuid.UUID, has []BMC, b NewBMC) string {
+	i := slices.IndexFunc(has, func(h BMC) bool { return slices.Equal(h.Mac, b.MAC) })
 	switch {
 	case i < 0 && b.Type == "":
 		return reportInvalidType

@@ -243,7 +243,7 @@ func (c RackPatchComponent) add(list *[]NewComponent) (ComponentReport, error) {
 }
 
 // patch notes what changes of a component of the rack.
-func (c RackPatchComponent) patch(row db.Component, bmcs []db.Bmc, ch *changes) ComponentReport {
+func (c RackPatchComponent) patch(row db.Component, bmcs []BMC, ch *changes) ComponentReport {
 	set := row
 	if c.FirmwareVersion != "" {
 		set.FirmwareVersion = c.FirmwareVersion
@@ -268,13 +268,13 @@ func (c RackPatchComponent) patch(row db.Component, bmcs []db.Bmc, ch *changes) 
 	return r
 }
 
-func bmcsOf(ctx context.Context, q *db.Queries, rows []db.Component) (map[uuid.UUID][]db.Bmc, error) {
+func bmcsOf(ctx context.Context, q *db.Queries, rows []db.Component) (map[uuid.UUID][]BMC, error) {
 	ids := make([]uuid.UUID, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID
 	}
-	list, err := q.BMCListByComponents(ctx, db.BMCListByComponentsParams{ComponentIds: ids})
-	of := make(map[uuid.UUID][]db.Bmc, len(rows))
+	list, err := q.BMCList(ctx, db.BMCListParams{RackIds: []uuid.UUID{}, ComponentIds: ids})
+	of := make(map[uuid.UUID][]BMC, len(rows))
 	for _, b := range list {
 		of[b.ComponentID] = append(of[b.ComponentID], b)
 	}

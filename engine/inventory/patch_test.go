@@ -52,7 +52,7 @@ func TestWhatBecomesOfABMC(t *testing.T) {
 	t.Parallel()
 	ip := netip.MustParseAddr("10.0.0.1")
 	mac := func(last byte) net.HardwareAddr { return net.HardwareAddr{6, 0, 0, 0, 0, last} }
-	has := []db.Bmc{{Mac: mac(1), Type: BMCHost, Ip: &ip}, {Mac: mac(2), Type: BMCDPU}}
+	has := []BMC{{Mac: mac(1), Type: BMCHost, Ip: &ip}, {Mac: mac(2), Type: BMCDPU}}
 	for name, c := range map[string]struct {
 		bmc  NewBMC
 		want string
@@ -128,7 +128,7 @@ func TestEveryStateOfALeakAnswerHasAMeaning(t *testing.T) {
 
 func TestTheSmallestMAC(t *testing.T) {
 	t.Parallel()
-	c := Component{BMCs: []db.Bmc{
+	c := Component{BMCs: []BMC{
 		{Mac: net.HardwareAddr{6, 0, 0, 0, 0, 9}, Type: BMCHost}, {Mac: net.HardwareAddr{2, 0, 0, 0, 0, 10}, Type: BMCDPU}, {Mac: net.HardwareAddr{2, 0, 0, 0, 0, 16}, Type: BMCHost},
 	}}
 	if got := c.SmallestMAC(); got != "02:00:00:00:00:0a" {

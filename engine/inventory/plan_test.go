@@ -151,7 +151,7 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 	p.check(t, "racks by name downwards", racks(RackQuery{Order: ByName, Descending: true}), indexes{"RackList": {"rack_name_idx"}})
 	p.check(t, "racks of a name", racks(RackQuery{Filter: named("rack-7")}), indexes{"RackList": {"rack_name_idx"}, "RackCount": {"rack_name_idx"}})
 	p.check(t, "racks with components", racks(RackQuery{Components: true}), indexes{
-		"ComponentListByRacks": byRack, "BMCListByComponents": {"bmc_component_idx"}, "DomainListByIDs": {"nvl_domain_pkey"},
+		"ComponentListByRacks": byRack, "BMCList": {"bmc_component_idx"}, "DomainListByIDs": {"nvl_domain_pkey"},
 		"ComponentTaskStats": {"task_active_idx", "task_plan_pkey"}, "ComponentLeakTasks": {"task_leak_idx", "task_plan_pkey"},
 	})
 	p.check(t, "a rack by external id", func(ctx context.Context) error {
@@ -165,7 +165,7 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 	p.check(t, "a rack by serial number", rack(""), indexes{"RackListBySerial": {"rack_serial_key"}})
 	p.check(t, "a rack by type plate", rack("NVIDIA"), indexes{"RackListBySerial": {"rack_serial_"}}) // either index
 	p.check(t, "components by name", components(ComponentQuery{}), indexes{
-		"ComponentPage": byName, "BMCListByComponents": {"bmc_component_idx"},
+		"ComponentPage": byName, "BMCList": {"bmc_component_idx"},
 		"ComponentTaskStats": {"task_active_idx", "task_plan_pkey"}, "ComponentLeakTasks": {"task_leak_idx", "task_plan_pkey"},
 	})
 	p.check(t, "components by name downwards", components(ComponentQuery{Order: ByName, Descending: true}), indexes{"ComponentPage": byName})

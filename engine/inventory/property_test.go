@@ -452,7 +452,8 @@ func (p *play) compare(*rapid.T) {
 	rows, err := p.pool.Query(p.ctx, `
 		SELECT format('rack %s "%s" "%s" in %s deleted %s', id, serial, external_id, coalesce(nvl_domain_id, $1), deleted_at IS NOT NULL) FROM rack
 		UNION ALL SELECT format('component %s %s "%s" "%s" in %s deleted %s', id, type, serial, external_id, coalesce(rack_id, $1), deleted_at IS NOT NULL) FROM component
-		UNION ALL SELECT format('mac %s of %s', right(mac::text, 1), component_id) FROM bmc
+		UNION ALL SELECT format('mac %s of %s', right(mac::text, 1), component_id)
+			FROM bmc JOIN component ON component.id = bmc.component_id AND component.rack_id IS NOT DISTINCT FROM bmc.rack_id
 		UNION ALL SELECT format('domain %s "%s"', id, name) FROM nvl_domain`, uuid.Nil)
 	if err != nil {
 		p.Fatal(err)

@@ -204,7 +204,7 @@ func addComponents(ctx context.Context, q *db.Queries, ids []uuid.UUID, at map[u
 		own[rows[i].ID] = &all[i]
 	}
 	if len(rows) > 0 {
-		if err := addParts(ctx, q, ids, own); err != nil {
+		if err := addParts(ctx, q, ids, own, true); err != nil {
 			return err
 		}
 	}
@@ -240,6 +240,6 @@ func compareComponents(a, b Component) int {
 }
 
 // compareBMCs is the order clients see: host before DPU, then by MAC.
-func compareBMCs(a, b db.Bmc) int {
+func compareBMCs(a, b BMC) int {
 	return cmp.Or(-strings.Compare(a.Type, b.Type), slices.Compare(a.Mac, b.Mac))
 }

@@ -110,11 +110,24 @@ CREATE TABLE bmc (
     mac          macaddr PRIMARY KEY,
     type         text NOT NULL,
     component_id uuid NOT NULL CONSTRAINT bmc_component_fkey REFERENCES component ON DELETE CASCADE,
+    -- That of the component: the BMCs of whole racks are read by it, since ids of components lie anywhere in an index.
+    rack_id      uuid,
     ip           inet,
     CONSTRAINT bmc_type_check CHECK (type IN ('HOST', 'DPU'))
 );
 -- With all that a list of components shows of them, so that it need not visit the table.
 CREATE INDEX bmc_component_idx ON bmc (component_id) INCLUDE (mac, type, ip);
+CREATE INDEX bmc_rack_idx ON bmc (rack_id) INCLUDE (component_id, mac, type, ip);
+
+-- +goose StatementBegin
+CREATE FUNCTION bmc_follow_component() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE bmc SET rack_id = NEW.rack_id WHERE component_id = NEW.id;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER bmc_follow_component AFTER UPDATE OF rack_id ON component
+    FOR EACH ROW WHEN (OLD.rack_id IS DISTINCT FROM NEW.rack_id) EXECUTE FUNCTION bmc_follow_component();
 
 -- What the last comparison of expected and actual inventory found; replaced type by type, read by ValidateComponents.
 CREATE TABLE drift (
@@ -175,3 +188,4 @@ CREATE INDEX rack_rule_rule_idx ON rack_rule (rule_id);
 -- +goose Down
 DROP VIEW live_component;
 DROP TABLE rack_rule, operation_rule, drift_check, drift, bmc, component, rack, nvl_domain;
+DROP FUNCTION bmc_follow_component;

@@ -1,12 +1,16 @@
 -- name: BMCInsertMany :exec
-INSERT INTO bmc (mac, type, component_id, ip)
-SELECT mac, type, component_id, nullif(ip, '')::inet
+INSERT INTO bmc (mac, type, component_id, rack_id, ip)
+SELECT input.mac, input.type, component.id, component.rack_id, nullif(input.ip, '')::inet
 FROM (SELECT unnest(@macs::macaddr[]) AS mac, unnest(@types::text[]) AS type,
-    unnest(@component_ids::uuid[]) AS component_id, unnest(@ips::text[]) AS ip) AS input;
+    unnest(@component_ids::uuid[]) AS component_id, unnest(@ips::text[]) AS ip) AS input
+    JOIN component ON component.id = input.component_id;
 
--- name: BMCListByComponents :many
--- BMCs of components, in no order: sorting thousands is cheaper for whoever has them by component. The OFFSET holds the
--- planner to bmc_component_idx; from a join it makes a scan of the whole table.
+-- name: BMCList :many
+-- BMCs of single components, and of all components of racks, tombstones among them; in no order: sorting thousands is
+-- cheaper for whoever has them by component. The OFFSET holds the planner to bmc_component_idx; from a join it makes a
+-- scan of the whole table.
+SELECT bmc.mac, bmc.type, bmc.component_id, bmc.ip FROM bmc WHERE bmc.rack_id = ANY (@rack_ids::uuid[])
+UNION ALL
 SELECT listed.mac, listed.type, listed.component_id, listed.ip
 FROM unnest(@component_ids::uuid[]) AS wanted
     CROSS JOIN LATERAL (SELECT * FROM bmc WHERE bmc.component_id = wanted OFFSET 0) AS listed;

@@ -45,7 +45,6 @@ WITH leak AS MATERIALIZED (SELECT id, state, created_at FROM task WHERE answers_
 SELECT DISTINCT ON (component_id) named.component_id::uuid AS component_id, named.state
 FROM (SELECT unnest(task_plan.component_ids) AS component_id, leak.state, leak.created_at, leak.id
     FROM leak JOIN task_plan ON task_plan.task_id = leak.id) AS named
-WHERE named.component_id = ANY (@component_ids::uuid[])
 ORDER BY component_id, named.created_at DESC, named.id DESC;
 
 -- name: ComponentListByAnyID :many

@@ -14,10 +14,11 @@ import (
 )
 
 const bMCInsertMany = `-- name: BMCInsertMany :exec
-INSERT INTO bmc (mac, type, component_id, ip)
-SELECT mac, type, component_id, nullif(ip, '')::inet
+INSERT INTO bmc (mac, type, component_id, rack_id, ip)
+SELECT input.mac, input.type, component.id, component.rack_id, nullif(input.ip, '')::inet
 FROM (SELECT unnest($1::macaddr[]) AS mac, unnest($2::text[]) AS type,
     unnest($3::uuid[]) AS component_id, unnest($4::text[]) AS ip) AS input
+    JOIN component ON component.id = input.component_id
 `
 
 type BMCInsertManyParams struct {
@@ -37,27 +38,38 @@ func (q *Queries) BMCInsertMany(ctx context.Context, arg BMCInsertManyParams) er
 	return err
 }
 
-const bMCListByComponents = `-- name: BMCListByComponents :many
+const bMCList = `-- name: BMCList :many
+SELECT bmc.mac, bmc.type, bmc.component_id, bmc.ip FROM bmc WHERE bmc.rack_id = ANY ($1::uuid[])
+UNION ALL
 SELECT listed.mac, listed.type, listed.component_id, listed.ip
-FROM unnest($1::uuid[]) AS wanted
-    CROSS JOIN LATERAL (SELECT mac, type, component_id, ip FROM bmc WHERE bmc.component_id = wanted OFFSET 0) AS listed
+FROM unnest($2::uuid[]) AS wanted
+    CROSS JOIN LATERAL (SELECT mac, type, component_id, rack_id, ip FROM bmc WHERE bmc.component_id = wanted OFFSET 0) AS listed
 `
 
-type BMCListByComponentsParams struct {
+type BMCListParams struct {
+	RackIds      []uuid.UUID
 	ComponentIds []uuid.UUID
 }
 
-// BMCs of components, in no order: sorting thousands is cheaper for whoever has them by component. The OFFSET holds the
-// planner to bmc_component_idx; from a join it makes a scan of the whole table.
-func (q *Queries) BMCListByComponents(ctx context.Context, arg BMCListByComponentsParams) ([]Bmc, error) {
-	rows, err := q.db.Query(ctx, bMCListByComponents, arg.ComponentIds)
+type BMCListRow struct {
+	Mac         net.HardwareAddr
+	Type        string
+	ComponentID uuid.UUID
+	Ip          *netip.Addr
+}
+
+// BMCs of single components, and of all components of racks, tombstones among them; in no order: sorting thousands is
+// cheaper for whoever has them by component. The OFFSET holds the planner to bmc_component_idx; from a join it makes a
+// scan of the whole table.
+func (q *Queries) BMCList(ctx context.Context, arg BMCListParams) ([]BMCListRow, error) {
+	rows, err := q.db.Query(ctx, bMCList, arg.RackIds, arg.ComponentIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Bmc
+	var items []BMCListRow
 	for rows.Next() {
-		var i Bmc
+		var i BMCListRow
 		if err := rows.Scan(
 			&i.Mac,
 			&i.Type,

@@ -156,13 +156,8 @@ WITH leak AS MATERIALIZED (SELECT id, state, created_at FROM task WHERE answers_
 SELECT DISTINCT ON (component_id) named.component_id::uuid AS component_id, named.state
 FROM (SELECT unnest(task_plan.component_ids) AS component_id, leak.state, leak.created_at, leak.id
     FROM leak JOIN task_plan ON task_plan.task_id = leak.id) AS named
-WHERE named.component_id = ANY ($1::uuid[])
 ORDER BY component_id, named.created_at DESC, named.id DESC
 `
-
-type ComponentLeakTasksParams struct {
-	ComponentIds []uuid.UUID
-}
 
 type ComponentLeakTasksRow struct {
 	ComponentID uuid.UUID
@@ -170,8 +165,8 @@ type ComponentLeakTasksRow struct {
 }
 
 // The newest task of each component that answers a leak in it. There are few such tasks, which the planner can't know.
-func (q *Queries) ComponentLeakTasks(ctx context.Context, arg ComponentLeakTasksParams) ([]ComponentLeakTasksRow, error) {
-	rows, err := q.db.Query(ctx, componentLeakTasks, arg.ComponentIds)
+func (q *Queries) ComponentLeakTasks(ctx context.Context) ([]ComponentLeakTasksRow, error) {
+	rows, err := q.db.Query(ctx, componentLeakTasks)
 	if err != nil {
 		return nil, err
 	}

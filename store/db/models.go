@@ -249,6 +249,7 @@ type Bmc struct {
 	Mac         net.HardwareAddr
 	Type        string
 	ComponentID uuid.UUID
+	RackID      *uuid.UUID
 	Ip          *netip.Addr
 }
 
