@@ -53,62 +53,84 @@ func rackMessage(r inventory.Rack) *flowv1.Rack {
 	return m
 }
 
+// componentParts are the messages a component is made of. They are allocated as one: lists have thousands.
+type componentParts struct {
+	component flowv1.Component
+	info      flowv1.DeviceInfo
+	id, rack  flowv1.UUID
+	domain    flowv1.UUID
+	position  flowv1.RackPosition
+	status    flowv1.ComponentOperationStatus
+	stats     flowv1.TaskStats
+}
+
 func componentMessage(c inventory.Component) *flowv1.Component {
-	m := &flowv1.Component{
-		Type: componentTypeMessages[hardware.ComponentType(c.Type)],
-		Info: &flowv1.DeviceInfo{
-			Id:           idMessage(c.ID),
-			Name:         c.Name,
-			Manufacturer: value(c.Manufacturer),
-			Model:        c.Model,
-			SerialNumber: value(c.Serial),
-			Description:  c.Description,
-		},
-		FirmwareVersion:    c.FirmwareVersion,
-		Position:           &flowv1.RackPosition{SlotId: c.SlotID, TrayIdx: c.TrayIdx, HostId: c.HostID},
-		Bmcs:               each(c.BMCs, bmcMessage),
-		ComponentId:        value(c.ExternalID),
-		PowerState:         c.PowerState,
-		Status:             statusMessage(c.LiveComponent),
-		LeakStatus:         leakStatuses[c.LeakStatus],
-		TaskStats:          statsMessage(c.Tasks),
-		RackExternalId:     value(c.Rack.ExternalID),
-		LeakHandlingStatus: leakHandlings[c.Leak],
-		Health:             healthMessage(c.Health),
+	p := &componentParts{}
+	p.id.Id = c.ID.String()
+	p.info.Id = &p.id
+	p.info.Name = c.Name
+	p.info.Manufacturer = value(c.Manufacturer)
+	p.info.Model = c.Model
+	p.info.SerialNumber = value(c.Serial)
+	p.info.Description = c.Description
+	p.position.SlotId, p.position.TrayIdx, p.position.HostId = c.SlotID, c.TrayIdx, c.HostID
+	setStats(&p.stats, c.Tasks)
+	m := &p.component
+	m.Type = componentTypeMessages[hardware.ComponentType(c.Type)]
+	m.Info = &p.info
+	m.FirmwareVersion = c.FirmwareVersion
+	m.Position = &p.position
+	m.Bmcs = bmcMessages(c.BMCs)
+	m.ComponentId = value(c.ExternalID)
+	m.PowerState = c.PowerState
+	m.LeakStatus = leakStatuses[c.LeakStatus]
+	m.TaskStats = &p.stats
+	m.RackExternalId = value(c.Rack.ExternalID)
+	m.LeakHandlingStatus = leakHandlings[c.Leak]
+	m.Health = healthMessage(c.Health)
+	if c.Phase != nil {
+		setStatus(&p.status, c.LiveComponent)
+		m.Status = &p.status
 	}
 	if c.RackID != nil {
-		m.RackId = idMessage(*c.RackID)
+		p.rack.Id = c.RackID.String()
+		m.RackId = &p.rack
 	}
 	if c.Rack.DomainID != nil {
-		m.NvlDomainId = idMessage(*c.Rack.DomainID)
-		m.NvlDomainExternalId = c.Rack.DomainExternalID
+		p.domain.Id = c.Rack.DomainID.String()
+		m.NvlDomainId, m.NvlDomainExternalId = &p.domain, c.Rack.DomainExternalID
 	}
 	return m
 }
 
-func bmcMessage(b inventory.BMC) *flowv1.BMCInfo {
-	m := &flowv1.BMCInfo{Type: bmcTypeMessages[b.Type], MacAddress: b.Mac.String()}
-	if b.Ip != nil {
-		ip := b.Ip.String()
-		m.IpAddress = &ip
+func bmcMessages(list []inventory.BMC) []*flowv1.BMCInfo {
+	messages := make([]*flowv1.BMCInfo, len(list))
+	parts := make([]struct {
+		bmc flowv1.BMCInfo
+		ip  string
+	}, len(list))
+	for i, b := range list {
+		p := &parts[i]
+		messages[i] = &p.bmc
+		p.bmc.Type, p.bmc.MacAddress = bmcTypeMessages[b.Type], b.Mac.String()
+		if b.Ip != nil {
+			p.ip = b.Ip.String()
+			p.bmc.IpAddress = &p.ip
+		}
 	}
-	return m
+	return messages
 }
 
-// statusMessage is absent until a synchronisation has seen the component.
-func statusMessage(c *db.LiveComponent) *flowv1.ComponentOperationStatus {
-	if c.Phase == nil {
-		return nil
-	}
+// setStatus writes what a synchronisation has seen.
+func setStatus(m *flowv1.ComponentOperationStatus, c *db.LiveComponent) {
 	phase := inventory.Phase(*c.Phase)
-	m := &flowv1.ComponentOperationStatus{Phase: phases[phase], Reason: c.PhaseReason}
+	m.Phase, m.Reason = phases[phase], c.PhaseReason
 	if phase.Blocks() {
 		m.BlockedOperations = []flowv1.OperationType{
 			flowv1.OperationType_OPERATION_TYPE_POWER_CONTROL,
 			flowv1.OperationType_OPERATION_TYPE_FIRMWARE_CONTROL,
 		}
 	}
-	return m
 }
 
 // healthMessage reads a report as storedHealth wrote it.
@@ -124,11 +146,13 @@ func healthMessage(doc []byte) *flowv1.HealthReport {
 }
 
 func statsMessage(t inventory.TaskCounts) *flowv1.TaskStats {
-	return &flowv1.TaskStats{
-		WaitingTaskCount: uint32(t.Waiting),
-		PendingTaskCount: uint32(t.Pending),
-		RunningTaskCount: uint32(t.Running),
-	}
+	m := &flowv1.TaskStats{}
+	setStats(m, t)
+	return m
+}
+
+func setStats(m *flowv1.TaskStats, t inventory.TaskCounts) {
+	m.WaitingTaskCount, m.PendingTaskCount, m.RunningTaskCount = uint32(t.Waiting), uint32(t.Pending), uint32(t.Running)
 }
 
 func value(s *string) string {
