@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rackflow.dev/flow/api/gen/flowv1"
+	"rackflow.dev/flow/api/gen/flowv1/flowv1connect"
 )
 
 const (
@@ -150,12 +151,8 @@ func (b *bench) inventoryCalls(next *int) []call {
 				Pagination: &flowv1.Pagination{Limit: componentPage},
 			})
 		}},
-		{validate, validateP95, func(ctx context.Context) error {
-			res, err := flow.ValidateComponents(ctx, &flowv1.ValidateComponentsRequest{
-				Pagination: &flowv1.Pagination{Offset: int32(rand.N(7) * componentPage), Limit: componentPage},
-			})
-			return full(err, len(res.GetDiffs()), componentPage)
-		}},
+		{validate, validateP95, compare(flow, rackPage)},
+		{validateLarge, validateLargeP95, compare(flow, componentPage)},
 		{createRack, createRackP95, func(ctx context.Context) error {
 			_, err := flow.CreateExpectedRack(ctx, &flowv1.CreateExpectedRackRequest{Rack: fullRack(*next)})
 			*next++
@@ -177,6 +174,16 @@ func (b *bench) rackPage(ctx context.Context, n int) (*flowv1.GetListOfRacksResp
 		WithComponents: true,
 		Pagination:     &flowv1.Pagination{Offset: int32(n * rackPage), Limit: rackPage},
 	})
+}
+
+// compare reads a page of that many differences.
+func compare(flow flowv1connect.FlowClient, page int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		res, err := flow.ValidateComponents(ctx, &flowv1.ValidateComponentsRequest{
+			Pagination: &flowv1.Pagination{Offset: int32(rand.N(7) * componentPage), Limit: int32(page)},
+		})
+		return full(err, len(res.GetDiffs()), page)
+	}
 }
 
 func componentFilter(field flowv1.ComponentFilterField, wildcard bool, pattern string) *flowv1.Filter {

@@ -55,6 +55,8 @@ const (
 	listOfRacksP95
 	validate
 	validateP95
+	validateLarge
+	validateLargeP95
 	createRack
 	createRackP95
 	addComponent
@@ -100,8 +102,10 @@ var quantities = map[quantity]struct{ name, unit string }{
 	findComponentsP95: {"GetComponents, 1,000 by name wildcard, p95", "ms"},
 	listOfRacks:       {"GetComponents, 1,000 of 50 racks, p50", "ms"},
 	listOfRacksP95:    {"GetComponents, 1,000 of 50 racks, p95", "ms"},
-	validate:          {"ValidateComponents, 1,000, p50", "ms"},
-	validateP95:       {"ValidateComponents, 1,000, p95", "ms"},
+	validate:          {"ValidateComponents, 100, p50", "ms"},
+	validateP95:       {"ValidateComponents, 100, p95", "ms"},
+	validateLarge:     {"ValidateComponents, 1,000, p50", "ms"},
+	validateLargeP95:  {"ValidateComponents, 1,000, p95", "ms"},
 	createRack:        {"CreateExpectedRack, 35 components, p50", "ms"},
 	createRackP95:     {"CreateExpectedRack, 35 components, p95", "ms"},
 	addComponent:      {"AddComponent, p50", "ms"},
