@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -63,6 +64,8 @@ func TestAComponentIsReadAsItWasAdded(t *testing.T) {
 			func(*flowv1.Component) {},
 		},
 		"with an id of the server's": {func(c *flowv1.Component) { c.Info.Id = nil }, func(c *flowv1.Component) { c.Info.Id = nil }},
+		// All of it stands in one entry of an index, which has a limit of its own.
+		"with everything as long as it may be": {longest, longest},
 		"in no rack": {
 			func(c *flowv1.Component) { c.RackId = nil },
 			func(c *flowv1.Component) {
@@ -130,6 +133,20 @@ func TestAComponentIsReadAsItWasAdded(t *testing.T) {
 			})
 		}
 	})
+}
+
+// longest gives a component the longest texts it may have, none of which PostgreSQL can compress.
+func longest(c *flowv1.Component) {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func(n int, first, last rune) string {
+		var b strings.Builder
+		for range n {
+			b.WriteRune(first + random.Int32N(last-first))
+		}
+		return b.String()
+	}
+	c.Info.Name, c.ComponentId = text(255, 0x20000, 0x2a6d0), text(255, 0x20000, 0x2a6d0)
+	c.Info.Manufacturer, c.Info.SerialNumber, c.Info.Model = text(255, 'A', 'z'), text(255, 'A', 'z'), proto.String(text(255, 'A', 'z'))
 }
 
 // TestComponentsThatAreRefused holds one site with rack 1, and a rack 2 that is deleted.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
 
 	"rackflow.dev/flow/api/gen/flowv1"
 	"rackflow.dev/flow/engine/fault"
@@ -45,37 +46,40 @@ func targetsOf[T, U any](kind string, targets []T, read func(field string, t T) 
 	return list, nil
 }
 
+// groupTarget is a target that stands for components: a rack, or the racks of an NVLink domain.
+type groupTarget interface {
+	proto.Message
+	GetId() *flowv1.UUID
+	GetName() string
+	GetExternalId() string
+	GetComponentTypes() []flowv1.ComponentType
+}
+
 func rackTarget(field string, t *flowv1.RackTarget) (inventory.RackRef, error) {
-	var ref inventory.RackRef
-	var err error
-	switch id := t.GetIdentifier().(type) {
-	case *flowv1.RackTarget_Id:
-		ref.ID, err = requiredID(field+".id", id.Id)
-	case *flowv1.RackTarget_Name:
-		ref.Name, err = requiredText(field+".name", id.Name)
-	case *flowv1.RackTarget_ExternalId:
-		ref.ExternalID, err = requiredText(field+".external_id", id.ExternalId)
-	default:
-		err = fault.Invalid(field, "needs an id, a name or an external_id")
-	}
-	if err == nil {
-		ref.Types, err = typesOf(field, t.GetComponentTypes())
-	}
-	return ref, err
+	return groupRef(field, t)
 }
 
 func domainTarget(field string, t *flowv1.NVLDomainTarget) (inventory.DomainRef, error) {
-	var ref inventory.DomainRef
+	ref, err := groupRef(field, t)
+	return inventory.DomainRef(ref), err
+}
+
+func groupRef(field string, t groupTarget) (inventory.RackRef, error) {
+	var ref inventory.RackRef
 	var err error
-	switch id := t.GetIdentifier().(type) {
-	case *flowv1.NVLDomainTarget_Id:
-		ref.ID, err = requiredID(field+".id", id.Id)
-	case *flowv1.NVLDomainTarget_Name:
-		ref.Name, err = requiredText(field+".name", id.Name)
-	case *flowv1.NVLDomainTarget_ExternalId:
-		ref.ExternalID, err = requiredText(field+".external_id", id.ExternalId)
+	m := t.ProtoReflect()
+	chosen := m.WhichOneof(m.Descriptor().Oneofs().ByName("identifier"))
+	if chosen == nil {
+		return ref, fault.Invalid(field, "needs an id, a name or an external_id")
+	}
+	at := fmt.Sprintf("%s.%s", field, chosen.Name())
+	switch chosen.Name() {
+	case "name":
+		ref.Name, err = requiredText(at, t.GetName())
+	case "external_id":
+		ref.ExternalID, err = requiredText(at, t.GetExternalId())
 	default:
-		err = fault.Invalid(field, "needs an id, a name or an external_id")
+		ref.ID, err = requiredID(at, t.GetId())
 	}
 	if err == nil {
 		ref.Types, err = typesOf(field, t.GetComponentTypes())

@@ -13,8 +13,8 @@ import (
 	"rackflow.dev/flow/hardware"
 )
 
-// maxPlate is the limit of names, manufacturers, serial numbers, models and external ids, in characters: all but the
-// model are keys of indexes, which hold no long ones.
+// maxPlate is the limit of names and external ids in characters, and of manufacturers, serial numbers and models in bytes:
+// they stand together in indexes, whose entries hold 2,704 bytes.
 const maxPlate = 255
 
 // Plate is what stands on the type plate of a rack or a component, and what people call it.
@@ -176,12 +176,22 @@ func checkTwins(list []NewComponent) error {
 func (p *Plate) serialized() bool { return p.Manufacturer != "" && p.Serial != "" }
 
 func (p *Plate) check(path string) error {
+	if err := checkLength(path+".name", p.Name); err != nil {
+		return err
+	}
 	for _, f := range []struct{ field, value string }{
-		{"name", p.Name}, {"manufacturer", p.Manufacturer}, {"serial_number", p.Serial}, {"model", p.Model},
+		{"manufacturer", p.Manufacturer}, {"serial_number", p.Serial}, {"model", p.Model},
 	} {
-		if err := checkLength(path+"."+f.field, f.value); err != nil {
+		if err := checkBytes(path+"."+f.field, f.value); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func checkBytes(field, value string) error {
+	if n := len(value); n > maxPlate {
+		return fault.Invalid(field, "has %d bytes, at most %d are allowed", n, maxPlate)
 	}
 	return nil
 }

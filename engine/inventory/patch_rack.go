@@ -96,7 +96,7 @@ func (p *RackPatch) check() error {
 		return err
 	}
 	if p.Model != nil {
-		if err := checkLength("rack.info.model", *p.Model); err != nil {
+		if err := checkBytes("rack.info.model", *p.Model); err != nil {
 			return err
 		}
 	}

@@ -32,13 +32,8 @@ type RackRef struct {
 	Types      []hardware.ComponentType // empty: all
 }
 
-// DomainRef names the racks of an NVLink domain by one of its identifiers, and which of their components are meant.
-type DomainRef struct {
-	ID         uuid.UUID
-	Name       string
-	ExternalID string
-	Types      []hardware.ComponentType // empty: all
-}
+// DomainRef names an NVLink domain by one of its identifiers, and which components of its racks are meant.
+type DomainRef RackRef
 
 // ComponentRef names a component by its id, or by what others call it.
 type ComponentRef struct {
