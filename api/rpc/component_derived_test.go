@@ -57,8 +57,9 @@ func (s *site) handle() (map[string]handled, *flowv1.TaskStats) {
 		want[id.GetId()] = h
 		for _, task := range h.tasks {
 			n++
-			s.exec("UPDATE task SET answers_leak = $2, created_at = '2026-01-01'::timestamptz - $3 * interval '1 hour' WHERE id = $1",
-				s.task(1, n, task.state, id, testID(2, 2, 9)).GetId(), task.leak, task.age)
+			made := s.task(1, n, task.state, id, testID(2, 2, 9)).GetId()
+			s.exec("UPDATE task SET created_at = '2026-01-01'::timestamptz - $2 * interval '1 hour' WHERE id = $1", made, task.age)
+			s.exec("UPDATE task_plan SET answers_leak = $2 WHERE task_id = $1", made, task.leak)
 		}
 		all.WaitingTaskCount += h.stats.GetWaitingTaskCount()
 		all.PendingTaskCount += h.stats.GetPendingTaskCount()

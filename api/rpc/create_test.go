@@ -152,10 +152,10 @@ func TestRacksThatLookAlikeButAreNot(t *testing.T) {
 		"a rack without trays":     func(r *flowv1.Rack) { r.Components = nil },
 		"a name of 255 characters": func(r *flowv1.Rack) { r.Info.Name = strings.Repeat("ä", 255) },
 		"every text at its longest": func(r *flowv1.Rack) {
-			long := strings.Repeat("\U0001F680", 254)
-			r.Info.Name, r.Info.Manufacturer, r.Info.SerialNumber, r.Info.Model, r.ExternalId = long, long, long, &long, long
+			long, plate := strings.Repeat("\U0001F680", 254), strings.Repeat("\U0001F680", 63)
+			r.Info.Name, r.Info.Manufacturer, r.Info.SerialNumber, r.Info.Model, r.ExternalId = long, plate, plate, &plate, long
 			c := r.Components[0]
-			c.Info.Name, c.Info.Manufacturer, c.Info.SerialNumber, c.Info.Model, c.ComponentId = long, long, long, &long, long
+			c.Info.Name, c.Info.Manufacturer, c.Info.SerialNumber, c.Info.Model, c.ComponentId = long, plate, plate, &plate, long
 		},
 	} {
 		n++

@@ -27,7 +27,7 @@ func TestMoreTakesNoMoreStatements(t *testing.T) {
 		s.create(r)
 		s.task(n, 0, "running", each(r.GetComponents(), func(c *flowv1.Component) *flowv1.UUID { return c.GetInfo().GetId() })...)
 	}
-	s.exec("UPDATE task SET answers_leak = true")
+	s.exec("UPDATE task_plan SET answers_leak = true")
 	s.exec("INSERT INTO drift (kind, component_id, type) SELECT 'mismatch', id, type FROM component")
 
 	page := func(much bool, n int32) *flowv1.Pagination {

@@ -296,11 +296,13 @@ func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid
 	if !whole {
 		wanted.RackIds = []uuid.UUID{}
 	}
+	ids := make([]uuid.UUID, 0, len(at))
 	for id, c := range at {
 		c.Leak = LeakNone
-		if !whole {
-			wanted.ComponentIds = append(wanted.ComponentIds, id)
-		}
+		ids = append(ids, id)
+	}
+	if !whole {
+		wanted.ComponentIds = ids
 	}
 	bmcs, err := q.BMCList(ctx, wanted)
 	if err != nil {
@@ -310,7 +312,7 @@ func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid
 	if err != nil {
 		return fmt.Errorf("tasks of components: %w", err)
 	}
-	leaks, err := q.ComponentLeakTasks(ctx)
+	leaks, err := q.ComponentLeakTasks(ctx, db.ComponentLeakTasksParams{ComponentIds: ids})
 	if err != nil {
 		return fmt.Errorf("leak tasks of components: %w", err)
 	}
@@ -329,9 +331,7 @@ func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid
 		}
 	}
 	for _, row := range leaks {
-		if c, ok := at[row.ComponentID]; ok {
-			c.Leak = leakHandlings[row.State]
-		}
+		at[row.ComponentID].Leak = leakHandlings[row.State]
 	}
 	return nil
 }

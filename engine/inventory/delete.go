@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -72,14 +71,14 @@ func RestoreRack(ctx context.Context, pool *pgxpool.Pool, id uuid.UUID) (Rack, e
 		keys := NewRack{ExternalID: value(rack.ExternalID)}
 		keys.Plate.Manufacturer, keys.Plate.Serial = value(rack.Manufacturer), value(rack.Serial)
 		if err := checkRackFree(ctx, q, &keys); err != nil {
-			return err
+			return taken(err, "rack "+id.String())
 		}
 		dead, err := q.ComponentListByTombstone(ctx, db.ComponentListByTombstoneParams{RackID: &id, DeletedAt: rack.DeletedAt})
 		if err != nil {
 			return err
 		}
 		if err := checkComponentsFree(ctx, q, keysOf(dead)); err != nil {
-			return err
+			return taken(err, "a component of rack "+id.String())
 		}
 		if err := q.RackRestore(ctx, db.RackRestoreParams{ID: id}); err != nil {
 			return err
@@ -98,12 +97,21 @@ func RestoreRack(ctx context.Context, pool *pgxpool.Pool, id uuid.UUID) (Rack, e
 	return restored, err
 }
 
+// taken puts a refusal because of a key that others have into the words of somebody who has sent no key.
+func taken(err error, whose string) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	return fault.Exists("a key of %s is taken: %s", whose, f.Text).On("id")
+}
+
 // keysOf are the keys that components need to have for themselves, but their ids, which nobody else can have.
 func keysOf(rows []db.Component) []NewComponent {
 	list := make([]NewComponent, len(rows))
 	for i, row := range rows {
 		c := &list[i]
-		c.Path, c.Type, c.ExternalID = fmt.Sprintf("component %s", row.ID), hardware.ComponentType(row.Type), value(row.ExternalID)
+		c.Type, c.ExternalID = hardware.ComponentType(row.Type), value(row.ExternalID)
 		c.Plate.Manufacturer, c.Plate.Serial = value(row.Manufacturer), value(row.Serial)
 	}
 	return list
@@ -121,10 +129,8 @@ func DeleteComponent(ctx context.Context, pool *pgxpool.Pool, id uuid.UUID) erro
 // PurgeComponent removes a deleted component with its BMCs, unless a task still names it.
 func PurgeComponent(ctx context.Context, pool *pgxpool.Pool, id uuid.UUID) error {
 	return write(ctx, pool, func(q *db.Queries) error {
-		c, err := q.ComponentLock(ctx, db.ComponentLockParams{ID: id})
-		if errors.Is(err, store.ErrNotFound) {
-			return componentNotFound(id)
-		} else if err != nil {
+		c, _, err := lockComponent(ctx, q, id)
+		if err != nil {
 			return err
 		}
 		if c.DeletedAt == nil {

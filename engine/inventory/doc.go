@@ -1,4 +1,5 @@
-// Package inventory owns the recorded racks, components and BMCs: what may be written, and what readers are shown.
+// Package inventory owns the recorded racks, components, BMCs and NVLink domains: what may be written, what readers are
+// shown, which of them the targets of a request mean, and what the last comparison with the actual inventory found.
 //
 // A write is one transaction: either all of a rack is recorded or nothing of it. What is wrong with a request is a
 // fault of package fault that names the field; who holds a key already is found before the insert, and again when a

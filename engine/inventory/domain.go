@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -100,23 +99,24 @@ func setDomain(ctx context.Context, q *db.Queries, refs []RackRef, domain *uuid.
 			return err
 		}
 	}
-	locked, err := q.RackLockMembers(ctx, db.RackLockMembersParams{Ids: ids})
+	rows, err := q.RackLockMany(ctx, db.RackLockManyParams{Ids: ids})
 	if err != nil {
 		return err
 	}
+	locked := byID(rows)
 	var moved []uuid.UUID
 	for i, id := range ids {
 		field := fmt.Sprintf("rack_identifiers[%d]", i)
-		at := slices.IndexFunc(locked, func(r db.Rack) bool { return r.ID == id })
+		rack, ok := locked[id]
 		switch {
-		case at < 0:
+		case !ok || rack.DeletedAt != nil:
 			return fault.NotFound("rack %s not found", id).On(field)
-		case sameID(locked[at].NvlDomainID, domain):
-		case locked[at].RackGroupID != nil:
+		case sameID(rack.NvlDomainID, domain):
+		case rack.RackGroupID != nil:
 			return fault.Precondition("rack %s: membership is managed by Core, which has the rack in group %s", id,
-				quote(*locked[at].RackGroupID)).On(field)
-		case domain != nil && locked[at].NvlDomainID != nil:
-			return fault.Exists("rack %s is already attached to NVLink domain %s", id, *locked[at].NvlDomainID).On(field)
+				quote(*rack.RackGroupID)).On(field)
+		case domain != nil && rack.NvlDomainID != nil:
+			return fault.Exists("rack %s is already attached to NVLink domain %s", id, *rack.NvlDomainID).On(field)
 		default:
 			moved = append(moved, id)
 		}

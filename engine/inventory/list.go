@@ -44,7 +44,9 @@ func (f Filter) conditions() (conditions, error) {
 	n := 0
 	for _, matches := range f.Matches {
 		for _, m := range matches {
-			n += len(m.Patterns)
+			if m.Wildcard {
+				n += len(m.Patterns)
+			}
 		}
 	}
 	for field, into := range map[Field]*condition{ByName: &c.names, ByManufacturer: &c.manufacturers, ByModel: &c.models} {
@@ -53,10 +55,10 @@ func (f Filter) conditions() (conditions, error) {
 			return c, err
 		}
 	}
-	// The limit of one filter holds for all of them together: the time a regular expression takes to compile grows with
-	// the square of its length.
+	// The limit of one filter holds for the wildcards of all of them together: the time a regular expression takes to
+	// compile grows with the square of its length.
 	if n > maxPatterns {
-		return c, fault.Invalid("filters", "%d patterns, at most %d are allowed", n, maxPatterns)
+		return c, fault.Invalid("filters", "%d wildcard patterns, at most %d are allowed together", n, maxPatterns)
 	}
 	types, err := typesOf(f.Matches[ByType])
 	c.types = types

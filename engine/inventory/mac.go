@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -12,9 +11,6 @@ import (
 // Addresses that no single controller can have are refused.
 func ParseMAC(s string) (net.HardwareAddr, error) {
 	mac, err := net.ParseMAC(s)
-	if err != nil && len(s) == 12 {
-		mac, err = hex.DecodeString(s)
-	}
 	switch {
 	case err != nil || len(mac) != 6:
 		return nil, fmt.Errorf("%s is not a MAC address of 6 bytes", quote(s))

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/google/uuid"
@@ -85,43 +86,63 @@ func (p ComponentPatch) apply(ctx context.Context, q *db.Queries) error {
 	return ch.write(ctx, q)
 }
 
-// hold locks the component to patch and, when it is to move, the racks it moves between, as submissions lock them: no
-// task can be admitted for it meanwhile.
+// hold locks the component to patch, its rack, and the rack it is to move to.
 func (p ComponentPatch) hold(ctx context.Context, q *db.Queries) (db.Component, error) {
-	rows, err := q.ComponentListByIDs(ctx, db.ComponentListByIDsParams{Ids: []uuid.UUID{p.ID}})
-	if err != nil {
-		return db.Component{}, err
-	}
-	if len(rows) == 0 {
-		return db.Component{}, componentNotFound(p.ID)
-	}
-	before := rows[0].RackID
-	moves := p.RackID != nil && (before == nil || *before != *p.RackID)
+	var to []uuid.UUID
 	if p.RackID != nil {
-		racks := []uuid.UUID{*p.RackID}
-		if moves && before != nil {
-			racks = append(racks, *before)
-		}
-		locked, err := q.RackLockMembers(ctx, db.RackLockMembersParams{Ids: racks})
-		if err != nil {
-			return db.Component{}, err
-		}
-		if !slices.ContainsFunc(locked, func(r db.Rack) bool { return r.ID == *p.RackID }) {
-			return db.Component{}, rackFault(store.ErrNotFound, *p.RackID, "rack_id")
-		}
+		to = append(to, *p.RackID)
 	}
-	row, err := q.ComponentLock(ctx, db.ComponentLockParams{ID: p.ID})
-	switch {
-	case err != nil:
+	row, racks, err := lockComponent(ctx, q, p.ID, to...)
+	if err != nil {
 		return row, err
-	case row.DeletedAt != nil:
-		return row, componentNotFound(p.ID)
-	case moves && !sameID(row.RackID, before):
-		return row, errRaced
-	case moves:
-		return row, refuseWhileActive(ctx, q, p.ID, "moved")
 	}
-	return row, nil
+	if row.DeletedAt != nil {
+		return row, componentNotFound(p.ID)
+	}
+	if p.RackID == nil {
+		return row, nil
+	}
+	if rack, ok := racks[*p.RackID]; !ok || rack.DeletedAt != nil {
+		return row, rackFault(store.ErrNotFound, *p.RackID, "rack_id")
+	}
+	if sameID(row.RackID, p.RackID) {
+		return row, nil
+	}
+	return row, refuseWhileActive(ctx, q, p.ID, "moved")
+}
+
+// lockComponent locks a component, tombstones too, and before it its rack and others, as submissions do: no task can be
+// admitted for the component meanwhile.
+func lockComponent(ctx context.Context, q *db.Queries, id uuid.UUID, others ...uuid.UUID) (
+	db.Component, map[uuid.UUID]db.RackLockManyRow, error,
+) {
+	var none db.Component
+	rack, err := q.ComponentRack(ctx, db.ComponentRackParams{ID: id})
+	if errors.Is(err, store.ErrNotFound) {
+		return none, nil, componentNotFound(id)
+	} else if err != nil {
+		return none, nil, err
+	}
+	if rack != nil {
+		others = append(others, *rack)
+	}
+	locked, err := q.RackLockMany(ctx, db.RackLockManyParams{Ids: others})
+	if err != nil {
+		return none, nil, err
+	}
+	row, err := q.ComponentLock(ctx, db.ComponentLockParams{ID: id})
+	if errors.Is(err, store.ErrNotFound) || err == nil && !sameID(row.RackID, rack) {
+		err = errRaced // it was purged, or moved to a rack that is not locked
+	}
+	return row, byID(locked), err
+}
+
+func byID(rows []db.RackLockManyRow) map[uuid.UUID]db.RackLockManyRow {
+	m := make(map[uuid.UUID]db.RackLockManyRow, len(rows))
+	for _, row := range rows {
+		m[row.ID] = row
+	}
+	return m
 }
 
 // refuseWhileActive refuses to have something done to a component that an unfinished task names.

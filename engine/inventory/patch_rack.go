@@ -74,6 +74,9 @@ func PatchRack(ctx context.Context, pool *pgxpool.Pool, p RackPatch) (PatchRepor
 
 func (p *RackPatch) normalize() {
 	p.Plate.trim()
+	if p.Model != nil {
+		p.Model = new(strings.TrimSpace(*p.Model))
+	}
 	p.Components = slices.Clone(p.Components)
 	for i := range p.Components {
 		p.Components[i].normalize()
@@ -181,7 +184,7 @@ func (p *RackPatch) applyRack(ctx context.Context, q *db.Queries, rack db.Rack) 
 		set.Name = p.Plate.Name
 	}
 	if p.Model != nil {
-		set.Model = known(strings.TrimSpace(*p.Model))
+		set.Model = known(*p.Model)
 	}
 	if p.Description != nil {
 		set.Description = known(RackDescription(*p.Description))

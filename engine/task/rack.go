@@ -19,21 +19,23 @@ func (s *Service) DeleteRack(ctx context.Context, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
+	var ended []uuid.UUID
 	err = store.InTx(ctx, s.Store.API, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		if err := inventory.DeleteRack(ctx, q, id); err != nil {
 			return err
 		}
-		ended, err := q.TaskEndWaiting(ctx, db.TaskEndWaitingParams{
+		ended, err = q.TaskEndWaiting(ctx, db.TaskEndWaitingParams{
 			RackID: id, ToState: to, Message: fmt.Sprintf("Terminated: rack %s was deleted", id),
 		})
-		for _, task := range ended {
-			s.Log.Info("waiting task ended with its rack", "task", task, "rack", id)
-		}
 		return err
 	})
-	if err == nil {
-		s.Watch.Poke()
+	if err != nil {
+		return err
 	}
-	return err
+	for _, task := range ended {
+		s.Log.Info("waiting task ended with its rack", "task", task, "rack", id)
+	}
+	s.Watch.Poke()
+	return nil
 }

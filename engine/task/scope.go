@@ -52,13 +52,21 @@ func targets(ctx context.Context, q *db.Queries, scope inventory.Scope) ([]rackT
 		sortIDs(racks)
 	}
 	if len(racks) == 0 {
-		return nil, fault.Precondition("no valid racks found for request: the NVLink domains it names have none")
+		return nil, fault.Precondition("no valid racks found for request: %s", nothing(scope))
 	}
 	list := make([]rackTargets, len(racks))
 	for i, id := range racks {
 		list[i] = rackTargets{RackID: id, Components: byRack[id]}
 	}
 	return list, nil
+}
+
+// nothing says why a scope that resolved means no rack.
+func nothing(scope inventory.Scope) string {
+	if len(scope.Domains) > 0 {
+		return "the NVLink domains it names have none"
+	}
+	return "what it names has been deleted meanwhile"
 }
 
 func component(row db.ComponentTargetsRow) rules.Component {

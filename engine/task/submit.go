@@ -284,8 +284,12 @@ func (s *Service) admit(ctx context.Context, req Request, options []byte, drafts
 			return fmt.Errorf("active tasks: %w", err)
 		}
 		free := make([]draft, 0, len(drafts))
+		live := make(map[uuid.UUID]bool, len(locked))
+		for _, r := range locked {
+			live[r.ID] = r.DeletedAt == nil
+		}
 		for _, d := range drafts {
-			if !slices.Contains(locked, d.rackID) {
+			if !live[d.rackID] {
 				refusals = append(refusals, Refusal{d.rackID, fault.NotFound("rack %s was deleted", d.rackID)})
 			} else if c, ok := strayed[d.rackID]; ok {
 				refusals = append(refusals, Refusal{d.rackID, fault.Precondition("component %s has been deleted or moved meanwhile; submit again", c)})

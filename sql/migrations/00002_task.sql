@@ -22,8 +22,6 @@ CREATE TABLE task (
     operation_type   text NOT NULL,
     operation_code   text NOT NULL,
     description      text NOT NULL DEFAULT '',
-    -- Whether the task switches off what a leak was detected in; readers of components are told how that goes.
-    answers_leak     boolean NOT NULL DEFAULT false,
     state            task_state NOT NULL,
     message          text NOT NULL,
     applied_rule_id  uuid CONSTRAINT task_applied_rule_fkey REFERENCES operation_rule ON DELETE SET NULL,
@@ -55,7 +53,6 @@ CREATE INDEX task_rack_idx ON task (rack_id, created_at DESC, id DESC);
 CREATE INDEX task_active_idx ON task (rack_id) WHERE finished_at IS NULL;
 -- For a start that must wait for the driver of a task that has just been cancelled.
 CREATE INDEX task_terminated_idx ON task (rack_id, finished_at) WHERE state = 'terminated';
-CREATE INDEX task_leak_idx ON task (created_at DESC, id DESC) WHERE answers_leak;
 CREATE INDEX task_applied_rule_idx ON task (applied_rule_id) WHERE applied_rule_id IS NOT NULL;
 
 -- +goose StatementBegin
@@ -79,9 +76,13 @@ CREATE TABLE task_plan (
     -- Stages, steps, actions, components and effective timeouts. json, not jsonb: it is only ever read whole.
     plan            json NOT NULL,
     component_types text[] NOT NULL,
-    component_ids   uuid[] NOT NULL
+    component_ids   uuid[] NOT NULL,
+    -- Whether the task switches off what a leak was detected in; readers of components are told how that goes.
+    answers_leak    boolean NOT NULL DEFAULT false
 );
 CREATE INDEX task_plan_component_idx ON task_plan USING gin (component_ids);
+CREATE INDEX task_plan_leak_component_idx ON task_plan USING gin (component_ids) WHERE answers_leak;
+CREATE INDEX task_plan_leak_idx ON task_plan (task_id) WHERE answers_leak;
 
 CREATE TYPE step_state AS ENUM ('running', 'completed', 'failed');
 

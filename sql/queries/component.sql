@@ -40,11 +40,14 @@ FROM (SELECT unnest(@ids::uuid[]) AS id, unnest(@types::text[]) AS type, unnest(
     unnest(@external_ids::text[]) AS external_id, unnest(@healths::bytea[]) AS health) AS input;
 
 -- name: ComponentLeakTasks :many
--- The newest task of each component that answers a leak in it. There are few such tasks, which the planner can't know.
-WITH leak AS MATERIALIZED (SELECT id, state, created_at FROM task WHERE answers_leak)
+-- The newest task of each component that answers a leak in it. On a site that never had a leak no component is looked
+-- for.
 SELECT DISTINCT ON (component_id) named.component_id::uuid AS component_id, named.state
-FROM (SELECT unnest(task_plan.component_ids) AS component_id, leak.state, leak.created_at, leak.id
-    FROM leak JOIN task_plan ON task_plan.task_id = leak.id) AS named
+FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state, task.created_at, task.id
+    FROM task_plan JOIN task ON task.id = task_plan.task_id
+    WHERE task_plan.answers_leak AND task_plan.component_ids && (
+        SELECT CASE WHEN EXISTS (SELECT FROM task_plan WHERE answers_leak) THEN @component_ids::uuid[] ELSE '{}' END)) AS named
+WHERE named.component_id = ANY (@component_ids)
 ORDER BY component_id, named.created_at DESC, named.id DESC;
 
 -- name: ComponentListByAnyID :many
@@ -161,6 +164,10 @@ DELETE FROM component WHERE id = @id AND deleted_at IS NOT NULL;
 
 -- name: ComponentPurgeByRack :exec
 DELETE FROM component WHERE rack_id = @rack_id AND deleted_at IS NOT NULL;
+
+-- name: ComponentRack :one
+-- The rack of a component, tombstones too; what it says may have changed by the time the rack is locked.
+SELECT rack_id FROM component WHERE id = @id;
 
 -- name: ComponentRackInfo :many
 -- What components tell of their racks.

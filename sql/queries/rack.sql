@@ -94,12 +94,9 @@ WHERE id = @id
 SELECT * FROM rack WHERE id = @id FOR UPDATE;
 
 -- name: RackLockMany :many
--- Locks racks in the order of their ids, so that submissions that share racks queue up instead of deadlocking.
-SELECT id FROM rack WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE;
-
--- name: RackLockMembers :many
--- Holds live racks whose membership is to change, in the order of their ids.
-SELECT * FROM rack WHERE id = ANY (@ids::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE;
+-- Locks racks, tombstones too, in the order of their ids, so that those who share racks queue up instead of
+-- deadlocking: submissions, and whoever moves components or changes membership.
+SELECT id, nvl_domain_id, rack_group_id, deleted_at FROM rack WHERE id = ANY (@ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: RackPatch :exec
 -- Writes what clients may change of a rack that the caller holds.

@@ -1,3 +1,8 @@
+-- name: TaskActiveByComponent :many
+-- Unfinished tasks that name a component.
+SELECT task.id, task.state FROM task JOIN task_plan ON task_plan.task_id = task.id
+WHERE task_plan.component_ids @> ARRAY[@component_id::uuid] AND task.finished_at IS NULL;
+
 -- name: TaskActiveByRacks :many
 -- Tasks that may conflict with a new one, oldest first; called with the racks locked.
 SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task_plan.component_types,
@@ -5,11 +10,6 @@ SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.sta
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.finished_at IS NULL
 ORDER BY task.created_at, task.id;
-
--- name: TaskActiveByComponent :many
--- Unfinished tasks that name a component.
-SELECT task.id, task.state FROM task JOIN task_plan ON task_plan.task_id = task.id
-WHERE task_plan.component_ids @> ARRAY[@component_id::uuid] AND task.finished_at IS NULL;
 
 -- name: TaskCount :one
 -- Matches of TaskList before paging.

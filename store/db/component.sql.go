@@ -152,21 +152,28 @@ func (q *Queries) ComponentInsertMany(ctx context.Context, arg ComponentInsertMa
 }
 
 const componentLeakTasks = `-- name: ComponentLeakTasks :many
-WITH leak AS MATERIALIZED (SELECT id, state, created_at FROM task WHERE answers_leak)
 SELECT DISTINCT ON (component_id) named.component_id::uuid AS component_id, named.state
-FROM (SELECT unnest(task_plan.component_ids) AS component_id, leak.state, leak.created_at, leak.id
-    FROM leak JOIN task_plan ON task_plan.task_id = leak.id) AS named
+FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state, task.created_at, task.id
+    FROM task_plan JOIN task ON task.id = task_plan.task_id
+    WHERE task_plan.answers_leak AND task_plan.component_ids && (
+        SELECT CASE WHEN EXISTS (SELECT FROM task_plan WHERE answers_leak) THEN $1::uuid[] ELSE '{}' END)) AS named
+WHERE named.component_id = ANY ($1)
 ORDER BY component_id, named.created_at DESC, named.id DESC
 `
+
+type ComponentLeakTasksParams struct {
+	ComponentIds []uuid.UUID
+}
 
 type ComponentLeakTasksRow struct {
 	ComponentID uuid.UUID
 	State       TaskState
 }
 
-// The newest task of each component that answers a leak in it. There are few such tasks, which the planner can't know.
-func (q *Queries) ComponentLeakTasks(ctx context.Context) ([]ComponentLeakTasksRow, error) {
-	rows, err := q.db.Query(ctx, componentLeakTasks)
+// The newest task of each component that answers a leak in it. On a site that never had a leak no component is looked
+// for.
+func (q *Queries) ComponentLeakTasks(ctx context.Context, arg ComponentLeakTasksParams) ([]ComponentLeakTasksRow, error) {
+	rows, err := q.db.Query(ctx, componentLeakTasks, arg.ComponentIds)
 	if err != nil {
 		return nil, err
 	}
@@ -796,6 +803,22 @@ type ComponentPurgeByRackParams struct {
 func (q *Queries) ComponentPurgeByRack(ctx context.Context, arg ComponentPurgeByRackParams) error {
 	_, err := q.db.Exec(ctx, componentPurgeByRack, arg.RackID)
 	return err
+}
+
+const componentRack = `-- name: ComponentRack :one
+SELECT rack_id FROM component WHERE id = $1
+`
+
+type ComponentRackParams struct {
+	ID uuid.UUID
+}
+
+// The rack of a component, tombstones too; what it says may have changed by the time the rack is locked.
+func (q *Queries) ComponentRack(ctx context.Context, arg ComponentRackParams) (*uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, componentRack, arg.ID)
+	var rack_id *uuid.UUID
+	err := row.Scan(&rack_id)
+	return rack_id, err
 }
 
 const componentRackInfo = `-- name: ComponentRackInfo :many

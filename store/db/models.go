@@ -413,7 +413,6 @@ type Task struct {
 	OperationType  string
 	OperationCode  string
 	Description    string
-	AnswersLeak    bool
 	State          TaskState
 	Message        string
 	AppliedRuleID  *uuid.UUID
@@ -441,6 +440,7 @@ type TaskPlan struct {
 	Plan           []byte
 	ComponentTypes []string
 	ComponentIds   []uuid.UUID
+	AnswersLeak    bool
 }
 
 type TaskStep struct {

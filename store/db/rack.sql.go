@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -582,71 +583,35 @@ func (q *Queries) RackLock(ctx context.Context, arg RackLockParams) (Rack, error
 }
 
 const rackLockMany = `-- name: RackLockMany :many
-SELECT id FROM rack WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE
+SELECT id, nvl_domain_id, rack_group_id, deleted_at FROM rack WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 `
 
 type RackLockManyParams struct {
 	Ids []uuid.UUID
 }
 
-// Locks racks in the order of their ids, so that submissions that share racks queue up instead of deadlocking.
-func (q *Queries) RackLockMany(ctx context.Context, arg RackLockManyParams) ([]uuid.UUID, error) {
+type RackLockManyRow struct {
+	ID          uuid.UUID
+	NvlDomainID *uuid.UUID
+	RackGroupID *string
+	DeletedAt   *time.Time
+}
+
+// Locks racks, tombstones too, in the order of their ids, so that those who share racks queue up instead of
+// deadlocking: submissions, and whoever moves components or changes membership.
+func (q *Queries) RackLockMany(ctx context.Context, arg RackLockManyParams) ([]RackLockManyRow, error) {
 	rows, err := q.db.Query(ctx, rackLockMany, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []uuid.UUID
+	var items []RackLockManyRow
 	for rows.Next() {
-		var id uuid.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const rackLockMembers = `-- name: RackLockMembers :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY id FOR NO KEY UPDATE
-`
-
-type RackLockMembersParams struct {
-	Ids []uuid.UUID
-}
-
-// Holds live racks whose membership is to change, in the order of their ids.
-func (q *Queries) RackLockMembers(ctx context.Context, arg RackLockMembersParams) ([]Rack, error) {
-	rows, err := q.db.Query(ctx, rackLockMembers, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Rack
-	for rows.Next() {
-		var i Rack
+		var i RackLockManyRow
 		if err := rows.Scan(
 			&i.ID,
-			&i.Name,
-			&i.Manufacturer,
-			&i.Serial,
-			&i.Model,
-			&i.Description,
-			&i.Region,
-			&i.Datacenter,
-			&i.Room,
-			&i.Position,
-			&i.ExternalID,
-			&i.RackProfileID,
-			&i.RackGroupID,
 			&i.NvlDomainID,
-			&i.Health,
-			&i.Origin,
-			&i.CreatedAt,
-			&i.UpdatedAt,
+			&i.RackGroupID,
 			&i.DeletedAt,
 		); err != nil {
 			return nil, err

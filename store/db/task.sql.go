@@ -313,7 +313,7 @@ func (q *Queries) TaskInsertMany(ctx context.Context, arg TaskInsertManyParams) 
 }
 
 const taskList = `-- name: TaskList :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.answers_leak, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE ($1::uuid IS NULL OR task.rack_id = $1)
     AND ($2::uuid IS NULL OR task.id IN (
@@ -359,7 +359,6 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 			&i.Task.OperationType,
 			&i.Task.OperationCode,
 			&i.Task.Description,
-			&i.Task.AnswersLeak,
 			&i.Task.State,
 			&i.Task.Message,
 			&i.Task.AppliedRuleID,
@@ -388,7 +387,7 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 }
 
 const taskListByIDs = `-- name: TaskListByIDs :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.answers_leak, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = ANY ($1::uuid[])
 `
@@ -419,7 +418,6 @@ func (q *Queries) TaskListByIDs(ctx context.Context, arg TaskListByIDsParams) ([
 			&i.Task.OperationType,
 			&i.Task.OperationCode,
 			&i.Task.Description,
-			&i.Task.AnswersLeak,
 			&i.Task.State,
 			&i.Task.Message,
 			&i.Task.AppliedRuleID,
@@ -513,7 +511,7 @@ func (q *Queries) TaskListUnstarted(ctx context.Context, arg TaskListUnstartedPa
 }
 
 const taskLock = `-- name: TaskLock :one
-SELECT id, rack_id, operation_type, operation_code, description, answers_leak, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
 `
 
 type TaskLockParams struct {
@@ -530,7 +528,6 @@ func (q *Queries) TaskLock(ctx context.Context, arg TaskLockParams) (Task, error
 		&i.OperationType,
 		&i.OperationCode,
 		&i.Description,
-		&i.AnswersLeak,
 		&i.State,
 		&i.Message,
 		&i.AppliedRuleID,
