@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/engine/inventory"
 	"rackflow.dev/flow/rules"
 	"rackflow.dev/flow/store"
 	"rackflow.dev/flow/store/db"
@@ -187,8 +187,9 @@ func (s *Service) RackByAnyID(ctx context.Context, id string) (uuid.UUID, error)
 
 // ComponentByAnyID finds the component a client's filter means: by external id or BMC MAC first, then by Flow's own id.
 func (s *Service) ComponentByAnyID(ctx context.Context, id string) (uuid.UUID, error) {
+	mac, _ := inventory.ParseMAC(id) // nil: no MAC, which nothing has
 	rows, err := db.New(s.Store.API).ComponentListByAnyID(ctx, db.ComponentListByAnyIDParams{
-		ExternalID: &id, Mac: macOf(id), ID: idOf(id),
+		ExternalID: &id, Mac: mac, ID: idOf(id),
 	})
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("component %s: %w", id, err)
@@ -211,14 +212,6 @@ func (s *Service) ComponentByAnyID(ctx context.Context, id string) (uuid.UUID, e
 	default:
 		return uuid.Nil, fault.NotFound("component %s not found", id)
 	}
-}
-
-func macOf(text string) net.HardwareAddr {
-	mac, err := net.ParseMAC(text)
-	if err != nil || len(mac) != 6 {
-		return nil
-	}
-	return mac
 }
 
 func idOf(text string) uuid.UUID {
