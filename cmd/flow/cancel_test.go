@@ -72,7 +72,8 @@ func TestCancelledThenKilled(t *testing.T) {
 		if p.State != db.TaskStateTerminated || p.Message != task.MessageCancelled {
 			t.Errorf("task %s was cancelled and is %s: %s", id, p.State, p.Message)
 		}
-		if late := slices.IndexFunc(h.commands, func(e sim.Entry) bool { return e.At.After(at) && h.racks[e.Components[0]] == p.RackID }); late >= 0 {
+		sentLate := func(e sim.Entry) bool { return e.At.After(at) && h.racks[e.Components[0]] == p.RackID }
+		if late := slices.IndexFunc(h.commands, sentLate); late >= 0 {
 			t.Errorf("task %s was cancelled, but then %s arrived", id, h.commands[late].Operation)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -62,6 +63,20 @@ func (c *cli) connect() (*client, error) {
 
 		transport: transport,
 	}, nil
+}
+
+// onServer dials and makes the calls of a command, within its deadline. Printing is not part of them.
+func (c *cli) onServer(cmd *cobra.Command, fn func(ctx context.Context, s *client) error) error {
+	s, err := c.dial(cmd)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.deadline(cmd.Context())
+	defer cancel()
+	if err := fn(ctx, s); err != nil {
+		return c.callError(ctx, commandName(cmd), err)
+	}
+	return nil
 }
 
 // transport speaks HTTP/2 only: over mutual TLS with certificates, in plain text without.

@@ -12,13 +12,17 @@ import (
 // completionWait is how long a person who pressed Tab waits for the server.
 const completionWait = 2 * time.Second
 
-// completionLimit is how many names are offered.
+// completionLimit is how many of the names are offered that begin with what was typed.
 const completionLimit = 200
 
 // completeRacks offers the names of racks.
-func (c *cli) completeRacks(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c *cli) completeRacks(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
-		resp, err := s.flow.GetListOfRacks(ctx, &flowv1.GetListOfRacksRequest{Pagination: first})
+		req := &flowv1.GetListOfRacksRequest{Pagination: first}
+		if typed != "" {
+			req.Filters = []*flowv1.Filter{rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, beginsWith(typed))}
+		}
+		resp, err := s.flow.GetListOfRacks(ctx, req)
 		for _, r := range resp.GetRacks() {
 			list = append(list, cobra.CompletionWithDesc(line(r.GetInfo().GetName()), r.GetInfo().GetId().GetId()))
 		}
@@ -27,9 +31,13 @@ func (c *cli) completeRacks(cmd *cobra.Command, _ []string, _ string) ([]cobra.C
 }
 
 // completeDomains offers the names of NVLink domains.
-func (c *cli) completeDomains(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (c *cli) completeDomains(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
-		resp, err := s.flow.GetListOfNVLDomains(ctx, &flowv1.GetListOfNVLDomainsRequest{Pagination: first})
+		req := &flowv1.GetListOfNVLDomainsRequest{Pagination: first}
+		if typed != "" {
+			req.Info = beginsWith(typed)
+		}
+		resp, err := s.flow.GetListOfNVLDomains(ctx, req)
 		for _, d := range resp.GetNvlDomains() {
 			list = append(list, cobra.CompletionWithDesc(line(d.GetIdentifier().GetName()), d.GetIdentifier().GetId().GetId()))
 		}
@@ -58,8 +66,11 @@ func (c *cli) completeTasks(activeOnly bool) cobra.CompletionFunc {
 	}
 }
 
+// offerFunc asks a server for the first page of what to offer.
+type offerFunc func(ctx context.Context, s *client, first *flowv1.Pagination) ([]cobra.Completion, error)
+
 // complete asks the server what to offer. One that does not answer offers nothing.
-func (c *cli) complete(cmd *cobra.Command, list func(ctx context.Context, s *client, first *flowv1.Pagination) ([]cobra.Completion, error)) []cobra.Completion {
+func (c *cli) complete(cmd *cobra.Command, offer offerFunc) []cobra.Completion {
 	s, err := c.dial(cmd)
 	if err != nil {
 		return nil
@@ -70,7 +81,7 @@ func (c *cli) complete(cmd *cobra.Command, list func(ctx context.Context, s *cli
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionWait)
 	defer cancel()
-	offered, err := list(ctx, s, &flowv1.Pagination{Limit: completionLimit})
+	offered, err := offer(ctx, s, &flowv1.Pagination{Limit: completionLimit})
 	if err != nil {
 		return nil
 	}

@@ -50,18 +50,15 @@ component, as JSON unless -o says else.`,
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.AddComponentResponse
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if part.RackId, err = a.rackFlags.find(ctx, s); err == nil {
+					resp, err = s.flow.AddComponent(ctx, &flowv1.AddComponentRequest{Component: part})
+				}
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			if part.RackId, err = a.rackFlags.find(ctx, s); err != nil {
-				return c.callError(ctx, "component add", err)
-			}
-			resp, err := s.flow.AddComponent(ctx, &flowv1.AddComponentRequest{Component: part})
-			if err != nil {
-				return c.callError(ctx, "component add", err)
 			}
 			return c.printComponent(cmd, resp.GetComponent())
 		},
@@ -110,7 +107,7 @@ func (a *componentAdd) check(c *cli, cmd *cobra.Command) (*flowv1.Component, err
 		part, warnings, err := parseComponent(doc)
 		c.warn(name, warnings)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", doing, name, err)
+			return nil, fmt.Errorf("%s: %w", doing, inDocument(name, err))
 		}
 		return part, nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -41,15 +42,9 @@ Prints JSON unless -o says else. With --exit-code the exit code is 3 when there 
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
 			all := &flowv1.ValidateComponentsResponse{}
 			var checked time.Time
-			err = everyPage(func(p *flowv1.Pagination) (int, int32, error) {
+			err = c.everyPage(cmd, func(ctx context.Context, s *client, p *flowv1.Pagination) (int, int32, error) {
 				call, info := connect.NewClientContext(ctx)
 				resp, err := s.flow.ValidateComponents(call, &flowv1.ValidateComponentsRequest{
 					TargetSpec: target, Filters: scope.typeFilter(target), Pagination: p,
@@ -64,7 +59,7 @@ Prints JSON unless -o says else. With --exit-code the exit code is 3 when there 
 				return n, resp.GetTotalDiffs(), nil
 			})
 			if err != nil {
-				return c.callError(ctx, "component diff", err)
+				return err
 			}
 			if checked.IsZero() && c.output != formatTable {
 				fmt.Fprintln(c.err, "Warning: the inventory was never compared with Core")

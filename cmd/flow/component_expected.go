@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -27,20 +28,14 @@ fixed widths. With racks, --type is required. component list is its like for peo
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
 			all := &flowv1.GetComponentsResponse{}
-			err = everyPage(func(p *flowv1.Pagination) (int, int32, error) {
+			err = c.everyPage(cmd, func(ctx context.Context, s *client, p *flowv1.Pagination) (int, int32, error) {
 				resp, err := s.flow.GetComponents(ctx, &flowv1.GetComponentsRequest{TargetSpec: target, Pagination: p})
 				all.Components = append(all.Components, resp.GetComponents()...)
 				return len(resp.GetComponents()), resp.GetTotal(), err
 			})
 			if err != nil {
-				return c.callError(ctx, "component expected", err)
+				return err
 			}
 			all.Total = int32(len(all.GetComponents()))
 			return c.print(all, func(w io.Writer) error { return expectedTable(w, all) })

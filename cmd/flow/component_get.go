@@ -31,28 +31,28 @@ By serial number, the manufacturer may be left out when the serial number alone 
 			if err := oneOrSerial(cmd, args, "COMPONENT", serial); err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
 			// People read the name of the rack in any case.
 			rackToo := withRack || c.output == formatTable
 			var resp *flowv1.GetComponentInfoResponse
-			if len(args) == 0 {
-				resp, err = s.componentBySerial(ctx, manufacturer, serial, rackToo)
-			} else {
-				resp, err = s.flow.GetComponentInfoByID(ctx, &flowv1.GetComponentInfoByIDRequest{Id: &flowv1.UUID{Id: args[0]}, WithRack: rackToo})
-			}
+			err := c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if len(args) == 0 {
+					resp, err = s.componentBySerial(ctx, manufacturer, serial, rackToo)
+					return err
+				}
+				resp, err = s.flow.GetComponentInfoByID(ctx, &flowv1.GetComponentInfoByIDRequest{
+					Id: &flowv1.UUID{Id: args[0]}, WithRack: rackToo,
+				})
+				return err
+			})
 			switch {
 			case err != nil:
-				return c.callError(ctx, "component get", err)
+				return err
 			case c.output != formatTable && withRack:
 				return c.print(resp, nil)
 			}
 			return c.print(resp.GetComponent(), func(w io.Writer) error {
-				if err := componentReport(w, resp.GetComponent(), resp.GetRack()); err != nil || !withRack || resp.GetRack() == nil {
+				err := componentReport(w, resp.GetComponent(), resp.GetRack())
+				if err != nil || !withRack || resp.GetRack() == nil {
 					return err
 				}
 				fmt.Fprintln(w)
@@ -67,7 +67,9 @@ By serial number, the manufacturer may be left out when the serial number alone 
 	return cmd
 }
 
-func (s *client) componentBySerial(ctx context.Context, manufacturer, serial string, withRack bool) (*flowv1.GetComponentInfoResponse, error) {
+func (s *client) componentBySerial(
+	ctx context.Context, manufacturer, serial string, withRack bool,
+) (*flowv1.GetComponentInfoResponse, error) {
 	return s.flow.GetComponentInfoBySerial(ctx, &flowv1.GetComponentInfoBySerialRequest{
 		SerialInfo: &flowv1.DeviceSerialInfo{Manufacturer: manufacturer, SerialNumber: serial},
 		WithRack:   withRack,

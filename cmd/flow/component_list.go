@@ -45,17 +45,19 @@ name of a rack.
 			if direction != "" {
 				req.OrderBy = &flowv1.OrderBy{Field: &flowv1.OrderBy_ComponentField{ComponentField: field}, Direction: direction}
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.GetComponentsResponse
+			var names map[string]string
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				resp, err = s.flow.GetComponents(ctx, req)
+				if err == nil && c.output == formatTable {
+					names, err = s.rackNames(ctx, racksOf(resp.GetComponents()))
+				}
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			resp, err := s.flow.GetComponents(ctx, req)
-			if err != nil {
-				return c.callError(ctx, "component list", err)
-			}
-			return c.print(resp, func(w io.Writer) error { return c.componentTable(ctx, w, s, resp, offset) })
+			return c.print(resp, func(w io.Writer) error { return componentTable(w, resp, names, offset) })
 		},
 	}
 	scope.register(c, cmd)
@@ -65,21 +67,11 @@ name of a rack.
 	return cmd
 }
 
-// componentTable prints a page of components.
-func (c *cli) componentTable(ctx context.Context, w io.Writer, s *client, resp *flowv1.GetComponentsResponse, offset int32) error {
+// componentTable prints a page of components, with the names of their racks by id.
+func componentTable(w io.Writer, resp *flowv1.GetComponentsResponse, names map[string]string, offset int32) error {
 	parts := resp.GetComponents()
 	if len(parts) == 0 {
 		return nothing(w, "components", resp.GetTotal())
-	}
-	var ids []string
-	for _, p := range parts {
-		if p.GetRackId() != nil {
-			ids = append(ids, p.GetRackId().GetId())
-		}
-	}
-	names, err := s.rackNames(ctx, ids)
-	if err != nil {
-		return c.callError(ctx, "component list", err)
 	}
 	rows := make([][]string, len(parts))
 	for i, p := range parts {
@@ -100,7 +92,8 @@ func (c *cli) componentTable(ctx context.Context, w io.Writer, s *client, resp *
 			p.GetInfo().GetId().GetId(),
 		}
 	}
-	if err := grid(w, []string{"TYPE", "NAME", "RACK", "SLOT", "POWER", "STATUS", "FIRMWARE", "ACTIVE TASKS", "EXTERNAL ID", "ID"}, rows); err != nil {
+	head := []string{"TYPE", "NAME", "RACK", "SLOT", "POWER", "STATUS", "FIRMWARE", "ACTIVE TASKS", "EXTERNAL ID", "ID"}
+	if err := grid(w, head, rows); err != nil {
 		return err
 	}
 	return pageNote(w, len(parts), offset, resp.GetTotal())

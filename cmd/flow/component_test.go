@@ -28,7 +28,9 @@ func furnished() *fake {
 			Position: &flowv1.RackPosition{SlotId: 4, TrayIdx: 3, HostId: -1},
 			Status: &flowv1.ComponentOperationStatus{
 				Phase: flowv1.Phase_PHASE_IN_USE, Reason: "Assigned/Ready",
-				BlockedOperations: []flowv1.OperationType{flowv1.OperationType_OPERATION_TYPE_POWER_CONTROL, flowv1.OperationType_OPERATION_TYPE_FIRMWARE_CONTROL},
+				BlockedOperations: []flowv1.OperationType{
+					flowv1.OperationType_OPERATION_TYPE_POWER_CONTROL, flowv1.OperationType_OPERATION_TYPE_FIRMWARE_CONTROL,
+				},
 			},
 			LeakStatus:         flowv1.LeakStatus_LEAK_STATUS_NOT_DETECTED,
 			LeakHandlingStatus: flowv1.LeakHandlingStatus_LEAK_HANDLING_STATUS_SHUTTING_DOWN,
@@ -68,7 +70,9 @@ BMC   MAC                IP
 HOST  02:00:00:00:00:01  10.0.0.1
 DPU   02:00:00:00:00:02  -
 `) + "\n"
-	for _, args := range [][]string{{"m1"}, {partOne}, {"02:00:00:00:00:02"}, {"--serial", "C1"}, {"--serial", "C1", "--manufacturer", "NVIDIA"}} {
+	for _, args := range [][]string{
+		{"m1"}, {partOne}, {"02:00:00:00:00:02"}, {"--serial", "C1"}, {"--serial", "C1", "--manufacturer", "NVIDIA"},
+	} {
 		got := against(t, furnished(), append([]string{"component", "get"}, args...)...)
 		if diff := cmp.Diff(want, got.out); diff != "" || got.code != exitOK {
 			t.Error(args, diff, got.err)
@@ -111,6 +115,7 @@ CDU      cdu   -       0     -      -       -         0             -           
 func TestComponentListAsksForWhatItsFlagsSay(t *testing.T) {
 	t.Parallel()
 	compute := []flowv1.ComponentType{flowv1.ComponentType_COMPONENT_TYPE_COMPUTE}
+	const anyType = flowv1.ComponentType_COMPONENT_TYPE_UNKNOWN
 	all := &flowv1.Pagination{Limit: 100}
 	field := flowv1.ComponentFilterField_COMPONENT_FILTER_FIELD_NAME
 	order := &flowv1.OrderBy{
@@ -122,7 +127,8 @@ func TestComponentListAsksForWhatItsFlagsSay(t *testing.T) {
 		"--limit 5 --offset 7":       {Pagination: &flowv1.Pagination{Limit: 5, Offset: 7}},
 		"rack-1 -t compute":          {Pagination: all, TargetSpec: racks(compute, byName("rack-1"))},
 		"--domain nvl-1":             {Pagination: all, TargetSpec: domains(nil, domainByName("nvl-1"))},
-		"--component-ids m1":         {Pagination: all, TargetSpec: components(external(compute[0], "m1"))},
+		"--component-ids m1":         {Pagination: all, TargetSpec: components(external(anyType, "m1"))},
+		"--component-ids m1 -t cdu":  {Pagination: all, TargetSpec: components(external(flowv1.ComponentType_COMPONENT_TYPE_CDU, "m1"))},
 		"--order-by type --desc":     {Pagination: all, OrderBy: order},
 		"--name a,b%":                {Pagination: all, Filters: []*flowv1.Filter{componentFilter(field, contains(listValue{"a", "b%"}))}},
 		"--type compute,power-shelf": {Pagination: all, Filters: []*flowv1.Filter{typed("Compute", "PowerShelf")}},
@@ -158,8 +164,10 @@ func TestComponentAddSendsWhatIsSaid(t *testing.T) {
 	doc := `{"type":"compute","info":{"name":"ct19","manufacturer":"NVIDIA","serial_number":"C19"},"component_id":"m19"}`
 	for line, want := range map[string]*flowv1.Component{
 		least: part(func(*flowv1.Component) {}),
-		least + " --id " + partOne + " --component-id m19 --model M --firmware-version 1 --description D --slot-id 0 --rack-id " + rackTwo: part(func(m *flowv1.Component) {
-			m.Info.Id, m.ComponentId, m.Info.Model, m.FirmwareVersion, m.Info.Description = &flowv1.UUID{Id: partOne}, "m19", proto.String("M"), "1", proto.String("D")
+		least + " --id " + partOne + " --component-id m19 --model M --firmware-version 1 --description D --slot-id 0" +
+			" --rack-id " + rackTwo: part(func(m *flowv1.Component) {
+			m.ComponentId, m.FirmwareVersion = "m19", "1"
+			m.Info.Id, m.Info.Model, m.Info.Description = &flowv1.UUID{Id: partOne}, proto.String("M"), proto.String("D")
 			m.Position, m.RackId = &flowv1.RackPosition{SlotId: 0, TrayIdx: -1, HostId: -1}, &flowv1.UUID{Id: rackTwo}
 		}),
 		least + " --rack rack-1 --bmc-mac 02-00-00-00-00-19 --bmc-ip 10.0.0.19": part(func(m *flowv1.Component) {
@@ -195,18 +203,24 @@ func TestComponentUpdateSendsWhatIsSaid(t *testing.T) {
 		args []string
 		want *flowv1.PatchComponentRequest
 	}{
-		"firmware, by id":   {[]string{"--id", partOne, "--firmware-version", ""}, &flowv1.PatchComponentRequest{Id: id, FirmwareVersion: proto.String("")}},
-		"description":       {[]string{"m1", "--description", "d"}, &flowv1.PatchComponentRequest{Id: id, Description: proto.String("d")}},
-		"another rack":      {[]string{partOne, "--rack", "rack-2"}, &flowv1.PatchComponentRequest{Id: id, RackId: &flowv1.UUID{Id: rackTwo}}},
-		"a rack by its id":  {[]string{"m1", "--rack-id", rackTwo}, &flowv1.PatchComponentRequest{Id: id, RackId: &flowv1.UUID{Id: rackTwo}}},
-		"a slot of 0":       {[]string{"m1", "--slot-id", "0"}, position3(id, 0, -1, -1, "position.slot_id")},
-		"an unknown number": {[]string{"m1", "--tray-index=-1", "--host-id", "5"}, position3(id, -1, -1, 5, "position.tray_idx", "position.host_id")},
-		"BMCs": {[]string{"m1", "--bmcs", `[{"type": "DPU", "mac": "020000000009"}, {"mac": "02:00:00:00:00:01", "ip": "::1"}]`}, &flowv1.PatchComponentRequest{
-			Id: id, Bmcs: []*flowv1.BMCInfo{
+		"firmware, by id": {
+			[]string{"--id", partOne, "--firmware-version", ""},
+			&flowv1.PatchComponentRequest{Id: id, FirmwareVersion: proto.String("")},
+		},
+		"description":      {[]string{"m1", "--description", "d"}, &flowv1.PatchComponentRequest{Id: id, Description: proto.String("d")}},
+		"another rack":     {[]string{partOne, "--rack", "rack-2"}, &flowv1.PatchComponentRequest{Id: id, RackId: &flowv1.UUID{Id: rackTwo}}},
+		"a rack by its id": {[]string{"m1", "--rack-id", rackTwo}, &flowv1.PatchComponentRequest{Id: id, RackId: &flowv1.UUID{Id: rackTwo}}},
+		"a slot of 0":      {[]string{"m1", "--slot-id", "0"}, position3(id, 0, -1, -1, "position.slot_id")},
+		"an unknown number": {
+			[]string{"m1", "--tray-index=-1", "--host-id", "5"}, position3(id, -1, -1, 5, "position.tray_idx", "position.host_id"),
+		},
+		"BMCs": {
+			[]string{"m1", "--bmcs", `[{"type": "DPU", "mac": "020000000009"}, {"mac": "02:00:00:00:00:01", "ip": "::1"}]`},
+			&flowv1.PatchComponentRequest{Id: id, Bmcs: []*flowv1.BMCInfo{
 				{Type: flowv1.BMCType_BMC_TYPE_DPU, MacAddress: "02:00:00:00:00:09"},
 				{Type: flowv1.BMCType_BMC_TYPE_HOST, MacAddress: "02:00:00:00:00:01", IpAddress: proto.String("::1")},
-			},
-		}},
+			}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,29 +248,39 @@ func position3(id *flowv1.UUID, slot, tray, host int32, paths ...string) *flowv1
 func TestComponentCommandsRefuseBeforeAnyCall(t *testing.T) {
 	t.Parallel()
 	const types = "compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu"
-	const ways = "name racks in exactly one way: as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids"
+	const ways = "name racks in exactly one way: as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, " +
+		"--domain-names or --component-ids"
 	const least = "component add --name a --type cdu --manufacturer b --serial-number c"
 	for line, want := range map[string]struct {
 		text  string
 		usage bool
 	}{
-		"component get":                                     {"component get: give exactly one of COMPONENT and --serial", true},
-		"component get m1 --serial x":                       {"component get: give exactly one of COMPONENT and --serial", true},
-		"component get m1 --manufacturer x":                 {"component get: --manufacturer goes with --serial", true},
-		"component get m1 m2":                               {`component get: unexpected argument "m2"`, true},
-		"component list a --domain b":                       {"component list: " + ways, true},
-		"component list --rack-ids x":                       {`component list: --rack-ids "x" is not a valid UUID`, false},
-		"component list -t fan":                             {`component list: unknown component type "fan": must be one of ` + types, false},
-		"component list --limit 0":                          {"component list: --limit must be greater than 0, got 0", true},
-		"component list --order-by slot":                    {`component list: unknown order "slot": must be one of name, manufacturer, model, type`, false},
-		"component add":                                     {"component add: --name, --type, --manufacturer, --serial-number are required", true},
-		"component add --name a -t cdu --manufacturer b":    {"component add: --serial-number is required", true},
-		"component add x":                                   {`component add: unexpected argument "x"`, true},
-		"component add -f a -j b":                           {"component add: give only one of --file and --json", true},
-		"component add -j {} --name a":                      {"component add: --name does not go with a document", true},
-		"component add -j {} --slot-id 1":                   {"component add: --slot-id does not go with a document", true},
-		`component add -j {"typ":1}`:                        {"component add: --json: typ: unknown key: must be one of type, info, firmware_version, component_id, position, bmcs", false},
-		"component add -j {}":                               {`component add: --json: type: unknown component type "": must be one of ` + types, false},
+		"component get":                     {"component get: give exactly one of COMPONENT and --serial", true},
+		"component get m1 --serial x":       {"component get: give exactly one of COMPONENT and --serial", true},
+		"component get m1 --manufacturer x": {"component get: --manufacturer goes with --serial", true},
+		"component get m1 m2":               {`component get: unexpected argument "m2"`, true},
+		"component list a --domain b":       {"component list: " + ways, true},
+		"component list --rack-ids x":       {`component list: --rack-ids "x" is not a valid UUID`, false},
+		"component list -t fan":             {`component list: unknown component type "fan": must be one of ` + types, false},
+		"component list --limit 0":          {"component list: --limit must be greater than 0, got 0", true},
+		"component list --order-by slot": {
+			`component list: unknown order "slot": must be one of name, manufacturer, model, type`, false,
+		},
+		"component add": {
+			"component add: --name, --type, --manufacturer, --serial-number are required", true,
+		},
+		"component add --name a -t cdu --manufacturer b": {"component add: --serial-number is required", true},
+		"component add x":                 {`component add: unexpected argument "x"`, true},
+		"component add -f a -j b":         {"component add: give only one of --file and --json", true},
+		"component add -j {} --name a":    {"component add: --name does not go with a document", true},
+		"component add -j {} --slot-id 1": {"component add: --slot-id does not go with a document", true},
+		`component add -j {"typ":1}`: {
+			"component add: --json: typ: unknown key: must be one of type, info, firmware_version, component_id, position, bmcs",
+			false,
+		},
+		"component add -j {}": {
+			`component add: --json: type: unknown component type "": must be one of ` + types, false,
+		},
 		least + " --bmc-ip 10.0.0.1":                        {"component add: --bmc-ip and --bmc-type go with --bmc-mac", true},
 		least + " --bmc-mac x":                              {`component add: --bmc-mac: "x" is not a MAC address`, false},
 		least + " --bmc-mac 02:00:00:00:00:01 --bmc-ip x":   {`component add: --bmc-ip: "x" is not an IP address`, false},
@@ -265,20 +289,31 @@ func TestComponentCommandsRefuseBeforeAnyCall(t *testing.T) {
 		least + " --rack-id x":                              {`component add: --rack-id "x" is not a valid UUID`, false},
 		least + " --rack a --rack-id b":                     {"component add: give only one of --rack and --rack-id", true},
 		"component update m1":                               {"component update: needs a flag that says what to change", true},
-		"component update --slot-id 1":                      {"component update: give the component in exactly one way: as an argument or by --id", true},
-		"component update --id x --slot-id 1":               {`component update: --id "x" is not a valid UUID`, false},
-		"component update m1 --rack-id=":                    {"component update: a component can be moved to another rack, but not to none", false},
-		"component update m1 --bmcs {}":                     {"component update: --bmcs: document: must be a list, got an object", false},
-		"component update m1 --bmcs null":                   {"component update: --bmcs: document: must be a list, got null", false},
-		`component update m1 --bmcs [{"mca":"x"}]`:          {"component update: --bmcs: [0].mca: unknown key: must be one of type, mac, ip", false},
-		`component update m1 --bmcs [{"mac":"x"}]`:          {`component update: --bmcs: [0].mac: "x" is not a MAC address`, false},
-		"component expected -t compute":                     {"component expected: " + ways, true},
-		"component expected a":                              {"component expected: --type is required with racks: " + types, true},
-		"component expected a --rack-names b -t cdu":        {"component expected: " + ways, true},
-		"component diff a --component-ids b":                {"component diff: " + ways, true},
-		"component diff --rack-ids x":                       {`component diff: --rack-ids "x" is not a valid UUID`, false},
-		"component diff --type cdu":                         {`component diff: unknown component type "cdu": must be one of compute, nvswitch, nvl-switch, power-shelf`, false},
-		"component expected a -t compute --output xml":      {`invalid argument "xml" for "-o, --output" flag: unknown output format "xml": must be one of table, json, yaml, protojson`, true},
+		"component update --slot-id 1": {
+			"component update: give the component in exactly one way: as an argument or by --id", true,
+		},
+		"component update --id x --slot-id 1": {`component update: --id "x" is not a valid UUID`, false},
+		"component update m1 --rack-id=": {
+			"component update: a component can be moved to another rack, but not to none", false,
+		},
+		"component update m1 --bmcs {}":   {"component update: --bmcs: document: must be a list, got an object", false},
+		"component update m1 --bmcs null": {"component update: --bmcs: document: must be a list, got null", false},
+		`component update m1 --bmcs [{"mca":"x"}]`: {
+			"component update: --bmcs: [0].mca: unknown key: must be one of type, mac, ip", false,
+		},
+		`component update m1 --bmcs [{"mac":"x"}]`:   {`component update: --bmcs: [0].mac: "x" is not a MAC address`, false},
+		"component expected -t compute":              {"component expected: " + ways, true},
+		"component expected a":                       {"component expected: --type is required with racks: " + types, true},
+		"component expected a --rack-names b -t cdu": {"component expected: " + ways, true},
+		"component diff a --component-ids b":         {"component diff: " + ways, true},
+		"component diff --rack-ids x":                {`component diff: --rack-ids "x" is not a valid UUID`, false},
+		"component diff --type cdu": {
+			`component diff: unknown component type "cdu": must be one of compute, nvswitch, nvl-switch, power-shelf`, false,
+		},
+		"component expected a -t compute --output xml": {
+			`invalid argument "xml" for "-o, --output" flag: unknown output format "xml": must be one of table, json, yaml, protojson`,
+			true,
+		},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -325,6 +360,25 @@ ID                                       TYPE            NAME                   
 `) + "\n"
 	if diff := cmp.Diff(want, got.out); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestExternalIDsAreLookedUpInAnyType(t *testing.T) {
+	t.Parallel()
+	page := &flowv1.Pagination{Limit: pageSize}
+	target := func(kind flowv1.ComponentType) *flowv1.OperationTargetSpec { return components(external(kind, "m1")) }
+	const anyType, shelf = flowv1.ComponentType_COMPONENT_TYPE_UNKNOWN, flowv1.ComponentType_COMPONENT_TYPE_POWERSHELF
+	for line, want := range map[string]proto.Message{
+		"expected":                &flowv1.GetComponentsRequest{TargetSpec: target(anyType), Pagination: page},
+		"expected -t power-shelf": &flowv1.GetComponentsRequest{TargetSpec: target(shelf), Pagination: page},
+		"diff":                    &flowv1.ValidateComponentsRequest{TargetSpec: target(anyType), Pagination: page},
+		"diff -t power-shelf":     &flowv1.ValidateComponentsRequest{TargetSpec: target(shelf), Pagination: page},
+	} {
+		f := furnished()
+		got := against(t, f, append(append([]string{"component"}, strings.Fields(line)...), "--component-ids", "m1")...)
+		if diff := cmp.Diff([]proto.Message{want}, f.asked(), protocmp.Transform()); diff != "" || got.code != exitOK {
+			t.Errorf("%s: %s%s", line, diff, got.err)
+		}
 	}
 }
 
@@ -386,7 +440,8 @@ No differences found.
   "match_count": 7
 }
 `
-	if diff := cmp.Diff(want, got.out); diff != "" || got.code != exitOK || got.err != "Warning: the inventory was never compared with Core\n" {
+	const warning = "Warning: the inventory was never compared with Core\n"
+	if diff := cmp.Diff(want, got.out); diff != "" || got.code != exitOK || got.err != warning {
 		t.Error(diff, got.err)
 	}
 }
@@ -402,12 +457,15 @@ func TestComponentDiffReadsEveryPageOfItsScope(t *testing.T) {
 		Diffs []any `json:"diffs"`
 		Total int   `json:"total_diffs"`
 	}
-	if err := json.Unmarshal([]byte(got.out), &doc); err != nil || doc.Total != pageSize+3 || len(doc.Diffs) != doc.Total || got.code != exitOK {
+	err := json.Unmarshal([]byte(got.out), &doc)
+	if err != nil || doc.Total != pageSize+3 || len(doc.Diffs) != doc.Total || got.code != exitOK {
 		t.Errorf("%v: %d of %d, %s", err, len(doc.Diffs), doc.Total, got.err)
 	}
 	want := []proto.Message{
 		&flowv1.ValidateComponentsRequest{Filters: []*flowv1.Filter{typed("Compute")}, Pagination: &flowv1.Pagination{Limit: pageSize}},
-		&flowv1.ValidateComponentsRequest{Filters: []*flowv1.Filter{typed("Compute")}, Pagination: &flowv1.Pagination{Limit: pageSize, Offset: pageSize}},
+		&flowv1.ValidateComponentsRequest{
+			Filters: []*flowv1.Filter{typed("Compute")}, Pagination: &flowv1.Pagination{Limit: pageSize, Offset: pageSize},
+		},
 	}
 	if diff := cmp.Diff(want, f.asked(), protocmp.Transform()); diff != "" {
 		t.Error(diff)

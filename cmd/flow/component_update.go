@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 
@@ -47,24 +47,21 @@ Prints the component, as JSON unless -o says else.`,
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.PatchComponentResponse
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if req.Id = part.GetId(); req.Id == nil {
+					req.Id, err = s.componentID(ctx, part.GetName())
+				}
+				if err == nil {
+					req.RackId, err = u.rackFlags.find(ctx, s)
+				}
+				if err == nil {
+					resp, err = s.flow.PatchComponent(ctx, req)
+				}
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			if req.Id = part.GetId(); req.Id == nil {
-				req.Id, err = s.componentID(ctx, part.GetName())
-			}
-			if err == nil {
-				req.RackId, err = u.rackFlags.find(ctx, s)
-			}
-			if err != nil {
-				return c.callError(ctx, "component update", err)
-			}
-			resp, err := s.flow.PatchComponent(ctx, req)
-			if err != nil {
-				return c.callError(ctx, "component update", err)
 			}
 			return c.printComponent(cmd, resp.GetComponent())
 		},
@@ -118,8 +115,8 @@ func (u *componentUpdate) check(c *cli, cmd *cobra.Command) (*flowv1.PatchCompon
 		for i, b := range list {
 			req.Bmcs = append(req.Bmcs, check.bmc(fmt.Sprintf("[%d].", i), b))
 		}
-		if err := errors.Join(append(problems, check.problems...)...); err != nil {
-			return nil, fmt.Errorf("%s: --bmcs: %w", doing, err)
+		if err := allProblems(problems, check.problems); err != nil {
+			return nil, fmt.Errorf("%s: %w", doing, inDocument("--bmcs", err))
 		}
 	}
 	return req, nil

@@ -34,7 +34,8 @@ const (
  "main_operation": {"name": "PowerControl"},
  "post_operation": [
   {"name": "VerifyPowerStatus", "timeout": "30m", "poll_interval": "5s", "parameters": {"expected_status": "on"}},
-  {"name": "VerifyReachability", "timeout": "30m", "poll_interval": "5s", "parameters": {"component_types": ["compute", "nvswitch"], "require_all": true}}]}`
+  {"name": "VerifyReachability", "timeout": "30m", "poll_interval": "5s",
+   "parameters": {"component_types": ["compute", "nvswitch"], "require_all": true}}]}`
 
 	// resets sends different resets to two types at once, and then one to the shelves.
 	resets = `

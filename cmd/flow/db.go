@@ -49,10 +49,12 @@ func (c *cli) dbCommand() *cobra.Command {
 		},
 	}
 	status.Flags().VarP(&c.output, "output", "o", "how to print results: "+accepted(formatWords))
-	db := parent("db", "Work on the database", "Work on the database of a server: its own one in the data directory, or another PostgreSQL.", migrate, status)
+	db := parent("db", "Work on the database",
+		"Work on the database of a server: its own one in the data directory, or another PostgreSQL.", migrate, status)
 	f := db.PersistentFlags()
 	f.StringVar(&o.dataDir, "data-dir", "", "directory of the server's own files (default "+defaultDataDir(c.getenv)+")")
-	f.StringVar(&o.databaseURL, "database-url", "", "PostgreSQL to use instead of our own (FLOW_DATABASE_URL; or DB_HOST, DB_PORT, DB_NAME, DB_USER, DB_PASSWORD)")
+	f.StringVar(&o.databaseURL, "database-url", "",
+		"PostgreSQL to use instead of our own (FLOW_DATABASE_URL; or DB_HOST, DB_PORT, DB_NAME, DB_USER, DB_PASSWORD)")
 	f.StringVar(&o.postgresBin, "postgres-bin", "", "directory with PostgreSQL's programs, for our own PostgreSQL (FLOW_POSTGRES_BIN)")
 	return db
 }

@@ -53,15 +53,13 @@ Prints {"id":"<uuid>"}.`,
 				}
 				domain.NmxcClusterId = &cluster
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.CreateNVLDomainResponse
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				resp, err = s.flow.CreateNVLDomain(ctx, &flowv1.CreateNVLDomainRequest{NvlDomain: domain})
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			resp, err := s.flow.CreateNVLDomain(ctx, &flowv1.CreateNVLDomainRequest{NvlDomain: domain})
-			if err != nil {
-				return c.callError(ctx, "domain create", err)
 			}
 			return c.printID(resp.GetId())
 		},
@@ -89,7 +87,9 @@ It is refused for a rack that is in another domain, or whose domain Core decides
 				return fmt.Errorf("domain attach: %w", err)
 			}
 			return c.moveRacks(cmd, args[1:], "attached to "+args[0], func(ctx context.Context, s *client, racks []*flowv1.Identifier) error {
-				_, err := s.flow.AttachRacksToNVLDomain(ctx, &flowv1.AttachRacksToNVLDomainRequest{NvlDomainIdentifier: domain, RackIdentifiers: racks})
+				_, err := s.flow.AttachRacksToNVLDomain(ctx, &flowv1.AttachRacksToNVLDomainRequest{
+					NvlDomainIdentifier: domain, RackIdentifiers: racks,
+				})
 				return err
 			})
 		},
@@ -115,8 +115,11 @@ It is refused for a rack whose domain Core decides.`,
 	}
 }
 
+// racksFunc is a call that names racks.
+type racksFunc func(ctx context.Context, s *client, racks []*flowv1.Identifier) error
+
 // moveRacks names racks in a call, and says what became of them.
-func (c *cli) moveRacks(cmd *cobra.Command, args []string, done string, call func(context.Context, *client, []*flowv1.Identifier) error) error {
+func (c *cli) moveRacks(cmd *cobra.Command, args []string, done string, call racksFunc) error {
 	name := commandName(cmd)
 	var keys listValue
 	for _, a := range args {
@@ -129,14 +132,9 @@ func (c *cli) moveRacks(cmd *cobra.Command, args []string, done string, call fun
 	case len(racks) == 0:
 		return &usageError{cmd: cmd, err: fmt.Errorf("%s: needs a rack", name)}
 	}
-	s, err := c.dial(cmd)
+	err = c.onServer(cmd, func(ctx context.Context, s *client) error { return call(ctx, s, racks) })
 	if err != nil {
 		return err
-	}
-	ctx, cancel := c.deadline(cmd.Context())
-	defer cancel()
-	if err := call(ctx, s, racks); err != nil {
-		return c.callError(ctx, name, err)
 	}
 	return c.printValue(map[string][]string{"racks": keys}, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s.\n", line(strings.Join(keys, ", ")), line(done))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -36,26 +37,25 @@ ends of the name. Of several texts one must match.`,
 			if len(names) > 0 {
 				named = contains(names)
 			}
-			s, err := c.dial(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			if linked {
-				resp, err := s.flow.GetListOfNVLinkDomains(ctx, &flowv1.GetListOfNVLinkDomainsRequest{
-					Info: named, WithComponents: withComponents, Pagination: pagination,
-				})
-				if err != nil {
-					return c.callError(ctx, "domain list", err)
+			var all *flowv1.GetListOfNVLDomainsResponse
+			var ofCore *flowv1.GetListOfNVLinkDomainsResponse
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if linked {
+					ofCore, err = s.flow.GetListOfNVLinkDomains(ctx, &flowv1.GetListOfNVLinkDomainsRequest{
+						Info: named, WithComponents: withComponents, Pagination: pagination,
+					})
+					return err
 				}
-				return c.print(resp, func(w io.Writer) error { return linkedTable(w, resp, offset) })
+				all, err = s.flow.GetListOfNVLDomains(ctx, &flowv1.GetListOfNVLDomainsRequest{Info: named, Pagination: pagination})
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case linked:
+				return c.print(ofCore, func(w io.Writer) error { return linkedTable(w, ofCore, offset) })
 			}
-			resp, err := s.flow.GetListOfNVLDomains(ctx, &flowv1.GetListOfNVLDomainsRequest{Info: named, Pagination: pagination})
-			if err != nil {
-				return c.callError(ctx, "domain list", err)
-			}
-			return c.print(resp, func(w io.Writer) error { return domainTable(w, resp, offset) })
+			return c.print(all, func(w io.Writer) error { return domainTable(w, all, offset) })
 		},
 	}
 	f := cmd.Flags()
@@ -109,15 +109,13 @@ others are in domain list.`,
 		Args:              arguments(1, 1, "a domain"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := c.dial(cmd)
+			var resp *flowv1.GetNVLinkDomainResponse
+			err := c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				resp, err = s.flow.GetNVLinkDomain(ctx, &flowv1.GetNVLinkDomainRequest{Id: args[0], WithComponents: withComponents})
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			resp, err := s.flow.GetNVLinkDomain(ctx, &flowv1.GetNVLinkDomainRequest{Id: args[0], WithComponents: withComponents})
-			if err != nil {
-				return c.callError(ctx, "domain get", err)
 			}
 			d := resp.GetDomain()
 			return c.print(d, func(w io.Writer) error {
@@ -154,15 +152,13 @@ func (c *cli) domainRacksCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("domain racks: %w", err)
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.GetRacksForNVLDomainResponse
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				resp, err = s.flow.GetRacksForNVLDomain(ctx, &flowv1.GetRacksForNVLDomainRequest{NvlDomainIdentifier: domain})
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			resp, err := s.flow.GetRacksForNVLDomain(ctx, &flowv1.GetRacksForNVLDomainRequest{NvlDomainIdentifier: domain})
-			if err != nil {
-				return c.callError(ctx, "domain racks", err)
 			}
 			return c.print(resp, func(w io.Writer) error {
 				list := &flowv1.GetListOfRacksResponse{Racks: resp.GetRacks(), Total: int32(len(resp.GetRacks()))}

@@ -43,7 +43,9 @@ func TestDomainCommands(t *testing.T) {
 			}, "rack-1, " + rackTwo + " attached to nvl-1.",
 		},
 		"attach " + domainOne + " rack-1 -o json": {
-			&flowv1.AttachRacksToNVLDomainRequest{NvlDomainIdentifier: identified(domainOne), RackIdentifiers: []*flowv1.Identifier{named("rack-1")}},
+			&flowv1.AttachRacksToNVLDomainRequest{
+				NvlDomainIdentifier: identified(domainOne), RackIdentifiers: []*flowv1.Identifier{named("rack-1")},
+			},
 			"{\n  \"racks\": [\n    \"rack-1\"\n  ]\n}",
 		},
 		"detach rack-1,rack-2": {
@@ -86,7 +88,8 @@ rack-2  11111111-0000-4000-8000-000000000002  unknown  0           0`},
 		})
 	}
 	f := grouped()
-	if got := against(t, f, "domain", "create", "nvl-9"); !isUUID(f.asked()[0].(*flowv1.CreateNVLDomainRequest).GetNvlDomain().GetIdentifier().GetId().GetId()) {
+	got := against(t, f, "domain", "create", "nvl-9")
+	if made := f.asked()[0].(*flowv1.CreateNVLDomainRequest).GetNvlDomain().GetIdentifier(); !isUUID(made.GetId().GetId()) {
 		t.Errorf("%+v", got)
 	}
 	for _, line := range []string{"list", "list --linked"} {
@@ -109,7 +112,9 @@ func TestDomainCommandsRefuseBeforeAnyCall(t *testing.T) {
 		"attach":                       {"domain attach: needs a domain and at least one rack", true},
 		"attach nvl-1":                 {"domain attach: needs a domain and at least one rack", true},
 		"attach nvl-1 ,":               {"domain attach: needs a rack", true},
-		"attach 00000000-0000-0000-0000-000000000000 rack-1": {`domain attach: domain "00000000-0000-0000-0000-000000000000" is not a valid UUID`, false},
+		"attach 00000000-0000-0000-0000-000000000000 rack-1": {
+			`domain attach: domain "00000000-0000-0000-0000-000000000000" is not a valid UUID`, false,
+		},
 		"detach":                 {"domain detach: needs a rack", true},
 		"list x":                 {`domain list: unexpected argument "x"`, true},
 		"list --limit 0":         {"domain list: --limit must be greater than 0, got 0", true},

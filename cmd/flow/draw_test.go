@@ -19,7 +19,8 @@ func TestDrawTask(t *testing.T) {
 	_, failed := tell(untilFailed(), outlined())
 	_, unknown := tell(untilSecondStage(), nil)
 	_, waiting := tell(new(story), nil)
-	waiting.status, waiting.message, waiting.rack = flowv1.TaskStatus_TASK_STATUS_WAITING, "Queued: waiting for rack to become available", "rack-1"
+	waiting.status, waiting.rack = flowv1.TaskStatus_TASK_STATUS_WAITING, "rack-1"
+	waiting.message = "Queued: waiting for rack to become available"
 	for name, test := range map[string]struct {
 		task  *taskProgress
 		style style

@@ -59,7 +59,9 @@ func (f *fake) GetComponentInfoByID(_ context.Context, r *flowv1.GetComponentInf
 	})
 }
 
-func (f *fake) GetComponentInfoBySerial(_ context.Context, r *flowv1.GetComponentInfoBySerialRequest) (*flowv1.GetComponentInfoResponse, error) {
+func (f *fake) GetComponentInfoBySerial(
+	_ context.Context, r *flowv1.GetComponentInfoBySerialRequest,
+) (*flowv1.GetComponentInfoResponse, error) {
 	key := r.GetSerialInfo().GetSerialNumber()
 	return f.component(key, r.GetWithRack(), func(c *flowv1.Component) bool { return c.GetInfo().GetSerialNumber() == key })
 }
@@ -133,7 +135,9 @@ func linked(d *flowv1.NVLDomain) *flowv1.NVLinkDomain {
 	}
 }
 
-func (f *fake) GetListOfNVLinkDomains(_ context.Context, r *flowv1.GetListOfNVLinkDomainsRequest) (*flowv1.GetListOfNVLinkDomainsResponse, error) {
+func (f *fake) GetListOfNVLinkDomains(
+	_ context.Context, r *flowv1.GetListOfNVLinkDomainsRequest,
+) (*flowv1.GetListOfNVLinkDomainsResponse, error) {
 	f.note(r)
 	resp := &flowv1.GetListOfNVLinkDomainsResponse{Total: int32(len(f.domains))}
 	for _, d := range f.domains {
@@ -151,6 +155,8 @@ func (f *fake) GetNVLinkDomain(_ context.Context, r *flowv1.GetNVLinkDomainReque
 	return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("domain %s not found", r.GetId()))
 }
 
-func (f *fake) GetRacksForNVLDomain(_ context.Context, r *flowv1.GetRacksForNVLDomainRequest) (*flowv1.GetRacksForNVLDomainResponse, error) {
+func (f *fake) GetRacksForNVLDomain(
+	_ context.Context, r *flowv1.GetRacksForNVLDomainRequest,
+) (*flowv1.GetRacksForNVLDomainResponse, error) {
 	return changed(f, r, &flowv1.GetRacksForNVLDomainResponse{Racks: f.racks})
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"rackflow.dev/flow/api/gen/flowv1"
@@ -12,8 +14,8 @@ type plateFilter struct {
 }
 
 // plateFilterHelp explains them.
-const plateFilterHelp = `--name, --manufacturer and --model take texts that the field contains, in any letter case; % stands for any text and
-then ties the text to the ends of the field, as in "rack-0%". Of several texts one must match.`
+const plateFilterHelp = `--name, --manufacturer and --model take texts that the field contains, in any letter case; % stands
+for any text and then ties the text to the ends of the field, as in "rack-0%". Of several texts one must match.`
 
 func (p *plateFilter) register(f *pflag.FlagSet) {
 	f.Var(&p.name, "name", "only those whose name contains one of these texts")
@@ -36,7 +38,9 @@ func (p *plateFilter) ofComponents() []*flowv1.Filter {
 }
 
 // plateFilters makes a filter for each flag that was given.
-func plateFilters[F any](p *plateFilter, filter func(F, *flowv1.StringQueryInfo) *flowv1.Filter, name, manufacturer, model F) []*flowv1.Filter {
+func plateFilters[F any](
+	p *plateFilter, filter func(F, *flowv1.StringQueryInfo) *flowv1.Filter, name, manufacturer, model F,
+) []*flowv1.Filter {
 	var list []*flowv1.Filter
 	for _, f := range []struct {
 		field F
@@ -52,6 +56,12 @@ func plateFilters[F any](p *plateFilter, filter func(F, *flowv1.StringQueryInfo)
 // contains is the condition that a field contains one of some texts.
 func contains(texts listValue) *flowv1.StringQueryInfo {
 	return &flowv1.StringQueryInfo{Patterns: texts, IsWildcard: true, UseOr: true}
+}
+
+// beginsWith is the condition that a field begins with a text, in any letter case.
+func beginsWith(text string) *flowv1.StringQueryInfo {
+	literal := strings.NewReplacer(`\`, `\\`, `%`, `\%`).Replace(text)
+	return &flowv1.StringQueryInfo{Patterns: []string{literal + "%"}, IsWildcard: true}
 }
 
 func rackFilter(field flowv1.RackFilterField, q *flowv1.StringQueryInfo) *flowv1.Filter {

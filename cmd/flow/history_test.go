@@ -197,7 +197,8 @@ func (h *history) checkCommands(t *testing.T) {
 			for _, later := range p.steps {
 				for what, times := range later.sent {
 					if later.stage > s.stage && (s.FinishedAt == nil || times[0].Before(*s.FinishedAt)) {
-						t.Errorf("task %s: %s of stage %d arrived before the step %s of stage %d had ended", p.ID, what.operation, later.stage, s.plan.ComponentType, s.stage)
+						t.Errorf("task %s: %s of stage %d arrived before the step %s of stage %d had ended",
+							p.ID, what.operation, later.stage, s.plan.ComponentType, s.stage)
 					}
 				}
 			}

@@ -96,10 +96,11 @@ func wrongImports(path, room string, imports []string) []string {
 	for _, imp := range imports {
 		ours, isOurs := strings.CutPrefix(imp, module)
 		allowed := func(r string) bool { return within(ours, r) }
+		strange := func(s string) bool { return imp == s || strings.HasPrefix(imp, s) && strings.HasSuffix(s, "/") }
 		switch {
 		case isOurs && !within(ours, room) && !slices.ContainsFunc(mayImport[room], allowed):
 			wrong = append(wrong, imp)
-		case !isOurs && slices.ContainsFunc(strangers[outer], func(s string) bool { return imp == s || strings.HasPrefix(imp, s) && strings.HasSuffix(s, "/") }):
+		case !isOurs && slices.ContainsFunc(strangers[outer], strange):
 			wrong = append(wrong, imp)
 		}
 	}

@@ -55,7 +55,8 @@ func (k *killer) kill() {
 	s.awaitReady()
 	l := &k.lives[len(k.lives)-1]
 	l.readyAt = time.Now()
-	k.watch.awaitAll(s.t, goOnLimit, "the restarted server goes on", l.running, func(e *flowopsv1.TaskEvent) bool { return e.GetId() > l.after })
+	later := func(e *flowopsv1.TaskEvent) bool { return e.GetId() > l.after }
+	k.watch.awaitAll(s.t, goOnLimit, "the restarted server goes on", l.running, later)
 }
 
 // awaitCommand waits for the next line in the journal of the site, or for some time.
@@ -137,7 +138,8 @@ func (h *history) unrecorded(lives []life) (resets, others int) {
 		recorded := slices.IndexFunc(h.events, func(ev db.Event) bool {
 			return ev.At.After(e.At) && ev.TaskID == s.TaskID && int(ev.Stage) == s.stage && ev.ComponentType == string(e.Type)
 		})
-		if recorded < 0 || !slices.ContainsFunc(lives, func(l life) bool { return e.At.Before(l.killedAt) && h.events[recorded].At.After(l.killedAt) }) {
+		lost := func(l life) bool { return e.At.Before(l.killedAt) && h.events[recorded].At.After(l.killedAt) }
+		if recorded < 0 || !slices.ContainsFunc(lives, lost) {
 			continue
 		}
 		if _, repeatable := e.Operation.WantedState(); repeatable {

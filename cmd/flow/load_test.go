@@ -185,29 +185,32 @@ type choice struct {
 	ask    askFunc
 }
 
+// target is short for what an operation is asked of.
+type target = flowv1.OperationTargetSpec
+
 // askFunc submits an operation on a target, with a description.
-type askFunc func(context.Context, flowv1connect.FlowClient, *flowv1.OperationTargetSpec, string) (*flowv1.SubmitTaskResponse, error)
+type askFunc func(context.Context, flowv1connect.FlowClient, *target, string) (*flowv1.SubmitTaskResponse, error)
 
 func askOn(rule *flowv1.UUID) askFunc {
-	return func(ctx context.Context, c flowv1connect.FlowClient, spec *flowv1.OperationTargetSpec, text string) (*flowv1.SubmitTaskResponse, error) {
+	return func(ctx context.Context, c flowv1connect.FlowClient, spec *target, text string) (*flowv1.SubmitTaskResponse, error) {
 		return c.PowerOnRack(ctx, &flowv1.PowerOnRackRequest{TargetSpec: spec, Description: text, RuleId: rule})
 	}
 }
 
 func askOff(forced bool) askFunc {
-	return func(ctx context.Context, c flowv1connect.FlowClient, spec *flowv1.OperationTargetSpec, text string) (*flowv1.SubmitTaskResponse, error) {
+	return func(ctx context.Context, c flowv1connect.FlowClient, spec *target, text string) (*flowv1.SubmitTaskResponse, error) {
 		return c.PowerOffRack(ctx, &flowv1.PowerOffRackRequest{TargetSpec: spec, Description: text, Forced: forced})
 	}
 }
 
 func askReset(forced bool, rule *flowv1.UUID) askFunc {
-	return func(ctx context.Context, c flowv1connect.FlowClient, spec *flowv1.OperationTargetSpec, text string) (*flowv1.SubmitTaskResponse, error) {
+	return func(ctx context.Context, c flowv1connect.FlowClient, spec *target, text string) (*flowv1.SubmitTaskResponse, error) {
 		return c.PowerResetRack(ctx, &flowv1.PowerResetRackRequest{TargetSpec: spec, Description: text, Forced: forced, RuleId: rule})
 	}
 }
 
 func askCycle(rule *flowv1.UUID) askFunc {
-	return func(ctx context.Context, c flowv1connect.FlowClient, spec *flowv1.OperationTargetSpec, text string) (*flowv1.SubmitTaskResponse, error) {
+	return func(ctx context.Context, c flowv1connect.FlowClient, spec *target, text string) (*flowv1.SubmitTaskResponse, error) {
 		return c.ACPowerCycleRack(ctx, &flowv1.ACPowerCycleRackRequest{TargetSpec: spec, Description: text, RuleId: rule})
 	}
 }

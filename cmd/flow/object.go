@@ -31,25 +31,22 @@ func (c *cli) objectCommand(o objectCommand) *cobra.Command {
 		Args:              arguments(0, 1, ""),
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := commandName(cmd)
 			object, err := namedObject(cmd, args, id, o.noun, o.idOnly)
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
+			found := object.GetId()
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if found == nil {
+					found, err = o.find(ctx, s, object.GetName())
+				}
+				if err != nil {
+					return err
+				}
+				return o.call(ctx, s, found)
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			found := object.GetId()
-			if found == nil {
-				if found, err = o.find(ctx, s, object.GetName()); err != nil {
-					return c.callError(ctx, name, err)
-				}
-			}
-			if err := o.call(ctx, s, found); err != nil {
-				return c.callError(ctx, name, err)
 			}
 			return c.printValue(map[string]string{"id": found.GetId()}, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "%s%s %s %s successfully.\n", strings.ToUpper(o.noun[:1]), o.noun[1:], found.GetId(), o.done)

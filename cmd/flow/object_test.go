@@ -82,7 +82,8 @@ func TestObjectCommandsRefuse(t *testing.T) {
 	f := furnished()
 	f.submit = connect.NewError(connect.CodeFailedPrecondition, errors.New("rack "+rackOne+" is not soft-deleted; call DeleteRack first"))
 	got := against(t, f, "rack", "purge", rackOne)
-	if want := "Error: rack purge: rack " + rackOne + " is not soft-deleted; call DeleteRack first (failed_precondition)\n"; got.err != want || got.out != "" {
+	want := "Error: rack purge: rack " + rackOne + " is not soft-deleted; call DeleteRack first (failed_precondition)\n"
+	if got.err != want || got.out != "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -92,7 +92,8 @@ func TestDatabaseOutage(t *testing.T) {
 	ended := time.Since(back)
 	present := calls.stop()
 	t.Logf("without a database for %s; ready after %s, all tasks ended after %s", back.Sub(stopped), ready, ended)
-	t.Logf("calls without a database: %v, slowest %s; calls after it: %v, slowest %s", away.codes, away.slowest, present.codes, present.slowest)
+	t.Logf("calls without a database: %v, slowest %s; calls after it: %v, slowest %s",
+		away.codes, away.slowest, present.codes, present.slowest)
 	if away.codes[connect.CodeUnavailable] == 0 || len(away.codes) != 1 {
 		t.Errorf("without a database calls were answered with %v, want only unavailable", away.codes)
 	}

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -76,16 +75,16 @@ func (c *cli) printValue(v any, table func(w io.Writer) error) error {
 
 // printID prints the id of what was recorded, on one line as NICo Flow does.
 func (c *cli) printID(id *flowv1.UUID) error {
-	text := "{\"id\":%q}\n"
+	doc := fmt.Sprintf(`{"id":%q}`, id.GetId())
 	if c.output == formatYAML {
-		text = "id: %s\n"
+		return c.printDocument([]byte(doc))
 	}
-	_, err := fmt.Fprintf(c.out, text, id.GetId())
+	_, err := fmt.Fprintln(c.out, doc)
 	return err
 }
 
-// jsonByDefault is for the commands whose output scripts written for NICo Flow read: they print JSON unless --output
-// says else.
+// jsonByDefault is for the commands that print JSON by default in NICo Flow: they do here, too, unless --output says
+// else. The keys are the names of the API, which there only -o protojson has.
 func (c *cli) jsonByDefault(cmd *cobra.Command) {
 	if !cmd.Flags().Changed("output") {
 		c.output = formatJSON
@@ -94,7 +93,7 @@ func (c *cli) jsonByDefault(cmd *cobra.Command) {
 
 func (c *cli) printDocument(doc []byte) error {
 	if c.output == formatYAML {
-		text, err := yaml.JSONToYAML(doc)
+		text, err := toYAML(doc)
 		if err != nil {
 			return err
 		}

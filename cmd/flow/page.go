@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 
@@ -45,14 +46,19 @@ func (o *ordering[T]) read() (field T, direction string, err error) {
 	return field, "ASC", err
 }
 
-// everyPage reads a whole list page by page. Fetch reads one page and says how much it has, and of how much.
-func everyPage(fetch func(*flowv1.Pagination) (n int, total int32, err error)) error {
-	for offset := int32(0); ; {
-		n, total, err := fetch(&flowv1.Pagination{Offset: offset, Limit: pageSize})
-		if offset += int32(n); err != nil || n == 0 || offset >= total {
-			return err
+// pageFunc reads one page and says how much it has, and of how much.
+type pageFunc func(ctx context.Context, s *client, p *flowv1.Pagination) (n int, total int32, err error)
+
+// everyPage reads a whole list page by page, within the deadline of the command.
+func (c *cli) everyPage(cmd *cobra.Command, fetch pageFunc) error {
+	return c.onServer(cmd, func(ctx context.Context, s *client) error {
+		for offset := int32(0); ; {
+			n, total, err := fetch(ctx, s, &flowv1.Pagination{Offset: offset, Limit: pageSize})
+			if offset += int32(n); err != nil || n == 0 || offset >= total {
+				return err
+			}
 		}
-	}
+	})
 }
 
 // page checks the page asked for.

@@ -41,6 +41,7 @@ type powerRequest struct {
 }
 
 func (r *powerRequest) register(c *cli, cmd *cobra.Command) {
+	r.external = flowv1.ComponentType_COMPONENT_TYPE_COMPUTE
 	r.selector.register(c, cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.description, "description", "", "text to keep with the tasks")

@@ -55,13 +55,15 @@ func TestPowerSendsWhatItsWordsSay(t *testing.T) {
 	t.Parallel()
 	compute, nvSwitch := flowv1.ComponentType_COMPONENT_TYPE_COMPUTE, flowv1.ComponentType_COMPONENT_TYPE_NVSWITCH
 	for line, want := range map[string]proto.Message{
-		"on rack-1":                         &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("rack-1"))},
-		"on rack-1 " + rackOne:              &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("rack-1"), byID(rackOne))},
-		"on rack-1,rack-2":                  &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("rack-1"), byName("rack-2"))},
-		"on --rack-names a,,b":              &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("a"), byName("b"))},
-		"on --rack-names " + rackOne:        &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName(rackOne))},
-		"on --rack-ids " + rackOne:          &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byID(rackOne))},
-		"on a -t compute,NVL-Switch":        &flowv1.PowerOnRackRequest{TargetSpec: racks([]flowv1.ComponentType{compute, nvSwitch}, byName("a"))},
+		"on rack-1":                  &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("rack-1"))},
+		"on rack-1 " + rackOne:       &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("rack-1"), byID(rackOne))},
+		"on rack-1,rack-2":           &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("rack-1"), byName("rack-2"))},
+		"on --rack-names a,,b":       &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("a"), byName("b"))},
+		"on --rack-names " + rackOne: &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName(rackOne))},
+		"on --rack-ids " + rackOne:   &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byID(rackOne))},
+		"on a -t compute,NVL-Switch": &flowv1.PowerOnRackRequest{
+			TargetSpec: racks([]flowv1.ComponentType{compute, nvSwitch}, byName("a")),
+		},
 		"on --domain nvl-1," + rackOne:      &flowv1.PowerOnRackRequest{TargetSpec: domains(nil, domainByName("nvl-1"), domainByID(rackOne))},
 		"on --domain-ids " + rackOne:        &flowv1.PowerOnRackRequest{TargetSpec: domains(nil, domainByID(rackOne))},
 		"on --domain-names a -t compute":    &flowv1.PowerOnRackRequest{TargetSpec: domains([]flowv1.ComponentType{compute}, domainByName("a"))},
@@ -78,11 +80,15 @@ func TestPowerSendsWhatItsWordsSay(t *testing.T) {
 		"control --op ON --rack-names a -t compute": &flowv1.PowerOnRackRequest{
 			TargetSpec: racks([]flowv1.ComponentType{compute}, byName("a")),
 		},
-		"control --op off --component-ids m1":           &flowv1.PowerOffRackRequest{TargetSpec: components(external(compute, "m1"))},
-		"control --op ForceOff --component-ids m1":      &flowv1.PowerOffRackRequest{TargetSpec: components(external(compute, "m1")), Forced: true},
-		"control --op restart --component-ids m1":       &flowv1.PowerResetRackRequest{TargetSpec: components(external(compute, "m1"))},
-		"control --op force-restart --component-ids m1": &flowv1.PowerResetRackRequest{TargetSpec: components(external(compute, "m1")), Forced: true},
-		"control --op cold-reset --component-ids m1":    &flowv1.ACPowerCycleRackRequest{TargetSpec: components(external(compute, "m1"))},
+		"control --op off --component-ids m1": &flowv1.PowerOffRackRequest{TargetSpec: components(external(compute, "m1"))},
+		"control --op ForceOff --component-ids m1": &flowv1.PowerOffRackRequest{
+			TargetSpec: components(external(compute, "m1")), Forced: true,
+		},
+		"control --op restart --component-ids m1": &flowv1.PowerResetRackRequest{TargetSpec: components(external(compute, "m1"))},
+		"control --op force-restart --component-ids m1": &flowv1.PowerResetRackRequest{
+			TargetSpec: components(external(compute, "m1")), Forced: true,
+		},
+		"control --op cold-reset --component-ids m1": &flowv1.ACPowerCycleRackRequest{TargetSpec: components(external(compute, "m1"))},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -100,30 +106,44 @@ func TestPowerSendsWhatItsWordsSay(t *testing.T) {
 
 func TestPowerRefusesBeforeAnyCall(t *testing.T) {
 	t.Parallel()
-	const ways = "name racks in exactly one way: as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids"
+	const ways = "name racks in exactly one way: as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, " +
+		"--domain-names or --component-ids"
 	for line, want := range map[string]struct {
 		text  string
 		usage bool
 	}{
-		"on":                                  {"power on: " + ways, true},
-		"on --rack-names ,":                   {"power on: " + ways, true},
-		"on a --rack-ids " + rackOne:          {"power on: " + ways, true},
-		"on --rack-names a --rack-ids b":      {"power on: " + ways, true},
-		"on --rack-ids rack-1":                {`power on: --rack-ids "rack-1" is not a valid UUID`, false},
-		"on --rack-ids {" + rackOne + "}":     {`power on: --rack-ids "{` + rackOne + `}" is not a valid UUID`, false},
-		"on a --domain b":                     {"power on: " + ways, true},
-		"on --domain-ids nvl-1":               {`power on: --domain-ids "nvl-1" is not a valid UUID`, false},
-		"control --domain a --op on":          {"power control: --type is required with racks: compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu", true},
-		"on a --rule-id x":                    {`power on: --rule-id "x" is not a valid UUID`, false},
-		"on a -t fan":                         {`power on: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`, false},
-		"on --component-ids m -t cdu,ums":     {"power on: --component-ids takes one --type, got cdu,ums", false},
-		"on a --forced":                       {"unknown flag: --forced", true},
-		"ac-cycle a --forced":                 {"unknown flag: --forced", true},
-		"control a":                           {"power control: --op is required: on, force-on, off, force-off, restart, force-restart, warm-reset, cold-reset", true},
-		"control a --op on":                   {"power control: --type is required with racks: compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu", true},
-		"control a -t cdu --op ac-powercycle": {`power control: unknown power operation "ac-powercycle": must be one of on, force-on, off, force-off, restart, force-restart, warm-reset, cold-reset`, false},
-		"control a -t cdu --op force-on":      {"power control: force-on: " + noForcedOn, false},
-		"control a -t cdu --op warmreset":     {"power control: warmreset: " + noWarmReset, false},
+		"on":                              {"power on: " + ways, true},
+		"on --rack-names ,":               {"power on: " + ways, true},
+		"on a --rack-ids " + rackOne:      {"power on: " + ways, true},
+		"on --rack-names a --rack-ids b":  {"power on: " + ways, true},
+		"on --rack-ids rack-1":            {`power on: --rack-ids "rack-1" is not a valid UUID`, false},
+		"on --rack-ids {" + rackOne + "}": {`power on: --rack-ids "{` + rackOne + `}" is not a valid UUID`, false},
+		"on a --domain b":                 {"power on: " + ways, true},
+		"on --domain-ids nvl-1":           {`power on: --domain-ids "nvl-1" is not a valid UUID`, false},
+		"control --domain a --op on": {
+			"power control: --type is required with racks: compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu", true,
+		},
+		"on a --rule-id x": {`power on: --rule-id "x" is not a valid UUID`, false},
+		"on a -t fan": {
+			`power on: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`,
+			false,
+		},
+		"on --component-ids m -t cdu,ums": {"power on: --component-ids takes one --type, got cdu,ums", false},
+		"on a --forced":                   {"unknown flag: --forced", true},
+		"ac-cycle a --forced":             {"unknown flag: --forced", true},
+		"control a": {
+			"power control: --op is required: on, force-on, off, force-off, restart, force-restart, warm-reset, cold-reset", true,
+		},
+		"control a --op on": {
+			"power control: --type is required with racks: compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu", true,
+		},
+		"control a -t cdu --op ac-powercycle": {
+			`power control: unknown power operation "ac-powercycle": ` +
+				"must be one of on, force-on, off, force-off, restart, force-restart, warm-reset, cold-reset",
+			false,
+		},
+		"control a -t cdu --op force-on":  {"power control: force-on: " + noForcedOn, false},
+		"control a -t cdu --op warmreset": {"power control: warmreset: " + noWarmReset, false},
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

@@ -92,9 +92,11 @@ func outlined() *flowv1.Task {
 		Message:   "Running",
 		CreatedAt: after(0), StartedAt: after(100 * time.Millisecond), UpdatedAt: after(100 * time.Millisecond),
 		Report: `{"version":1,"stages":[
-			{"number":1,"status":"running","started_at":"2026-03-04T09:15:00Z","steps":[{"component_type":"PowerShelf","status":"running","total_components":8,"started_at":"2026-03-04T09:15:00Z"}]},
+			{"number":1,"status":"running","started_at":"2026-03-04T09:15:00Z","steps":[
+				{"component_type":"PowerShelf","status":"running","total_components":8,"started_at":"2026-03-04T09:15:00Z"}]},
 			{"number":2,"status":"pending","steps":[{"component_type":"NVSwitch","status":"pending","total_components":9}]},
-			{"number":3,"status":"pending","steps":[{"component_type":"Compute","status":"pending","total_components":18},{"component_type":"CDU","status":"skipped"}]}]}`,
+			{"number":3,"status":"pending","steps":[
+				{"component_type":"Compute","status":"pending","total_components":18},{"component_type":"CDU","status":"skipped"}]}]}`,
 	}
 }
 
@@ -149,14 +151,16 @@ func TestProgressAdoptsAReport(t *testing.T) {
 	m := outlined()
 	m.Status, m.Message = flowv1.TaskStatus_TASK_STATUS_FAILED, "stage 1 failed: component type PowerShelf failed: refused"
 	m.FinishedAt = timestamppb.New(epoch().Add(4 * time.Second))
-	m.Report = `{"version":1,"error":"component type PowerShelf failed: refused","stages":[{"number":1,"status":"failed","started_at":"2026-03-04T09:15:00Z",
-		"finished_at":"2026-03-04T09:15:03Z","error":"component type PowerShelf failed: refused","steps":[{"component_type":"PowerShelf","status":"failed",
-		"total_components":8,"completed_components":6,"failed_components":2,"started_at":"2026-03-04T09:15:00Z","finished_at":"2026-03-04T09:15:03Z","error":"refused"}]}]}`
+	m.Report = `{"version":1,"error":"component type PowerShelf failed: refused","stages":[{"number":1,"status":"failed",
+		"started_at":"2026-03-04T09:15:00Z","finished_at":"2026-03-04T09:15:03Z","error":"component type PowerShelf failed: refused",
+		"steps":[{"component_type":"PowerShelf","status":"failed","total_components":8,"completed_components":6,"failed_components":2,
+			"started_at":"2026-03-04T09:15:00Z","finished_at":"2026-03-04T09:15:03Z","error":"refused"}]}]}`
 	p := newProgress()
 	got := p.task(taskOne, rackOne)
 	got.adopt(m)
 	step := got.stages[0].steps[0]
-	if step.completed != 6 || step.failed != 2 || step.total != 8 || step.err != "refused" || elapsed(step.started, step.finished, epoch()) != 3*time.Second {
+	if step.completed != 6 || step.failed != 2 || step.total != 8 || step.err != "refused" ||
+		elapsed(step.started, step.finished, epoch()) != 3*time.Second {
 		t.Errorf("step is %+v", step)
 	}
 	if !p.done([]string{taskOne}) || p.done([]string{taskOne, taskTwo}) {

@@ -44,8 +44,9 @@ func (s *client) findRack(ctx context.Context, key string, withComponents bool) 
 	if connect.CodeOf(err) != connect.CodeNotFound || isUUID(key) {
 		return nil, err
 	}
+	named := rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, &flowv1.StringQueryInfo{Patterns: []string{key}})
 	racks, err := s.flow.GetListOfRacks(ctx, &flowv1.GetListOfRacksRequest{
-		Filters:        []*flowv1.Filter{rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, &flowv1.StringQueryInfo{Patterns: []string{key}})},
+		Filters:        []*flowv1.Filter{named},
 		WithComponents: withComponents,
 		Pagination:     &flowv1.Pagination{Limit: 2},
 	})
@@ -105,6 +106,17 @@ func (s *client) rackNames(ctx context.Context, ids []string) (map[string]string
 		}
 	}
 	return names, nil
+}
+
+// racksOf are the ids of the racks that components are in or tasks work on.
+func racksOf[T interface{ GetRackId() *flowv1.UUID }](list []T) []string {
+	var ids []string
+	for _, m := range list {
+		if m.GetRackId() != nil {
+			ids = append(ids, m.GetRackId().GetId())
+		}
+	}
+	return ids
 }
 
 // rackLabel is what a rack is called in tables: its name, or its id when it has none we know.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -63,17 +64,15 @@ func (c *cli) createRack(cmd *cobra.Command, source rackSource) error {
 	rack, warnings, err := parseRack(source.doc, asNew)
 	c.warn(source.name, warnings)
 	if err != nil {
-		return fmt.Errorf("rack create: %s: %w", source.name, err)
+		return fmt.Errorf("rack create: %w", inDocument(source.name, err))
 	}
-	s, err := c.dial(cmd)
+	var resp *flowv1.CreateExpectedRackResponse
+	err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+		resp, err = s.flow.CreateExpectedRack(ctx, &flowv1.CreateExpectedRackRequest{Rack: rack})
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	ctx, cancel := c.deadline(cmd.Context())
-	defer cancel()
-	resp, err := s.flow.CreateExpectedRack(ctx, &flowv1.CreateExpectedRackRequest{Rack: rack})
-	if err != nil {
-		return c.callError(ctx, "rack create", err)
 	}
 	return c.printID(resp.GetId())
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 
 	"github.com/google/uuid"
 
@@ -71,23 +69,17 @@ func (dropped) UnmarshalJSON([]byte) error { return nil }
 func parseRack(doc []byte, as reading) (*flowv1.Rack, []string, error) {
 	var d rackDocument
 	warnings, problems := decodeStrict(doc, &d)
-	if len(problems) > 0 {
-		return nil, warnings, errors.Join(problems...)
-	}
-	rack, problems := d.message(as)
-	return rack, warnings, errors.Join(problems...)
+	rack, values := d.message(as)
+	return rack, warnings, allProblems(problems, values)
 }
 
 // parseComponent is parseRack for the document of one component.
 func parseComponent(doc []byte) (*flowv1.Component, []string, error) {
 	var d componentDocument
 	warnings, problems := decodeStrict(doc, &d)
-	if len(problems) > 0 {
-		return nil, warnings, errors.Join(problems...)
-	}
 	c := checker{as: asPart}
 	part := c.component("", d)
-	return part, warnings, errors.Join(c.problems...)
+	return part, warnings, allProblems(problems, c.problems)
 }
 
 // reading is what a document is read for, which decides what leaving something out means.
@@ -126,7 +118,7 @@ type checker struct {
 
 func (c *checker) check(path string, err error) {
 	if err != nil {
-		c.problems = append(c.problems, fmt.Errorf("%s: %w", path, err))
+		c.problems = append(c.problems, &problem{path: path, err: err})
 	}
 }
 
@@ -214,15 +206,9 @@ func (c *checker) bmc(path string, b bmcDocument) *flowv1.BMCInfo {
 	return info
 }
 
-var bareMAC = regexp.MustCompile(`^[0-9A-Fa-f]{12}$`)
-
 // parseMAC reads a MAC address in any of its usual notations.
 func parseMAC(text string) (string, error) {
-	plain := text
-	if bareMAC.MatchString(text) {
-		plain = text[:4] + "." + text[4:8] + "." + text[8:]
-	}
-	mac, err := net.ParseMAC(plain)
+	mac, err := net.ParseMAC(text)
 	if err != nil || len(mac) != 6 {
 		return "", fmt.Errorf("%q is not a MAC address", text)
 	}

@@ -21,7 +21,10 @@ var update = flag.Bool("update", false, "rewrite golden files")
 func TestParseRackTakesEveryField(t *testing.T) {
 	t.Parallel()
 	got, warnings, err := parseRack([]byte(`{
-		"info": {"id": "11111111-0000-4000-8000-000000000001", "name": "rack-1", "manufacturer": "NVIDIA", "model": "NVL72", "serial_number": "S1", "description": "d"},
+		"info": {
+			"id": "11111111-0000-4000-8000-000000000001", "name": "rack-1", "manufacturer": "NVIDIA", "model": "NVL72",
+			"serial_number": "S1", "description": "d"
+		},
 		"location": {"region": "r", "datacenter": "d", "room": "m", "position": "p"},
 		"nvl_domain_ids": ["33333333-0000-4000-8000-000000000001"],
 		"components": [{
@@ -69,7 +72,8 @@ func TestParseRackMakesMissingIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, id := range []*flowv1.UUID{rack.GetInfo().GetId(), rack.GetComponents()[0].GetInfo().GetId(), rack.GetComponents()[1].GetInfo().GetId()} {
+	parts := rack.GetComponents()
+	for _, id := range []*flowv1.UUID{rack.GetInfo().GetId(), parts[0].GetInfo().GetId(), parts[1].GetInfo().GetId()} {
 		if !isUUID(id.GetId()) || seen[id.GetId()] {
 			t.Errorf("id %q is not a new UUID", id.GetId())
 		}
@@ -96,13 +100,28 @@ func TestParseRackRefuses(t *testing.T) {
 		"an object for a list": {
 			`{"components": {}}`, "components: must be a list, got an object",
 		},
-		"a null in a list":     {`{"components": [null]}`, "components[0]: must not be null"},
-		"text for a number":    {`{"components": [{"type": "cdu", "position": {"slot_id": "1"}}]}`, "components[0].position.slot_id: must be a number, got text"},
-		"half a slot":          {`{"components": [{"type": "cdu", "position": {"slot_id": 1.5}}]}`, "components[0].position.slot_id: must be a whole number of 32 bits, got 1.5"},
-		"too large a number":   {`{"components": [{"type": "cdu", "position": {"slot_id": 3000000000}}]}`, "components[0].position.slot_id: must be a whole number of 32 bits, got 3000000000"},
-		"an unknown component": {`{"components": [{"type": "fan"}]}`, `components[0].type: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`},
-		"a bad id":             {`{"info": {"id": "x"}}`, `info.id: id "x" is not a valid UUID`},
-		"the nil id":           {`{"info": {"id": "00000000-0000-0000-0000-000000000000"}}`, `info.id: id "00000000-0000-0000-0000-000000000000" is not a valid UUID`},
+		"a null in a list": {`{"components": [null]}`, "components[0]: must not be null"},
+		"text for a number": {
+			`{"components": [{"type": "cdu", "position": {"slot_id": "1"}}]}`,
+			"components[0].position.slot_id: must be a number, got text",
+		},
+		"half a slot": {
+			`{"components": [{"type": "cdu", "position": {"slot_id": 1.5}}]}`,
+			"components[0].position.slot_id: must be a whole number of 32 bits, got 1.5",
+		},
+		"too large a number": {
+			`{"components": [{"type": "cdu", "position": {"slot_id": 3000000000}}]}`,
+			"components[0].position.slot_id: must be a whole number of 32 bits, got 3000000000",
+		},
+		"an unknown component": {
+			`{"components": [{"type": "fan"}]}`,
+			`components[0].type: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`,
+		},
+		"a bad id": {`{"info": {"id": "x"}}`, `info.id: id "x" is not a valid UUID`},
+		"the nil id": {
+			`{"info": {"id": "00000000-0000-0000-0000-000000000000"}}`,
+			`info.id: id "00000000-0000-0000-0000-000000000000" is not a valid UUID`,
+		},
 		"a bad BMC": {
 			`{"components": [{"type": "cdu", "bmcs": [{"type": "gpu", "mac": "xyz", "ip": "300.1.1.1"}]}]}`,
 			`components[0].bmcs[0].type: unknown BMC type "gpu": must be one of host, dpu
@@ -115,6 +134,20 @@ components[0].bmcs[0].ip: "300.1.1.1" is not an IP address`,
 info.y: unknown key: must be one of id, name, manufacturer, model, serial_number, description
 location: must be an object, got the number 3
 x: unknown key: must be one of info, location, nvl_domain_ids, components`,
+		},
+		"values beside what is no value": {
+			`{"document": 1, "info": {"id": "x", "name": 7}, "components": [null, {"type": 1, "bmcs": [{"mac": 2, "ip": "y"}]},
+			{"Type": "cdu", "info": {"id": "z"}}]}`,
+			`components[0]: must not be null
+components[1].bmcs[0].mac: must be text, got the number 2
+components[1].type: must be text, got the number 1
+components[2].Type: unknown key: must be one of type, info, firmware_version, component_id, position, bmcs
+document: unknown key: must be one of info, location, nvl_domain_ids, components
+info.name: must be text, got the number 7
+info.id: id "x" is not a valid UUID
+components[1].bmcs[0].ip: "y" is not an IP address
+components[2].info.id: id "z" is not a valid UUID
+components[2].type: unknown component type "": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,9 +163,35 @@ x: unknown key: must be one of info, location, nvl_domain_ids, components`,
 	}
 }
 
+func TestEveryProblemSaysWhichDocumentItIsIn(t *testing.T) {
+	t.Parallel()
+	const rack = `{"components": [{"type": "cdu", "bmcs": [{"mac": "x", "ip": "y"}]}]}`
+	const part = `{"type": "cdu", "bmcs": [{"mac": "x", "ip": "y"}]}`
+	const mac, ip = `mac: "x" is not a MAC address`, `ip: "y" is not an IP address`
+	for line, test := range map[string]struct{ doc, at string }{
+		"rack create -f -":            {rack, "standard input: components[0].bmcs[0]."},
+		"rack patch rack-1 -f -":      {rack, "standard input: components[0].bmcs[0]."},
+		"component add --file -":      {part, "standard input: bmcs[0]."},
+		"component update m1 --bmcs=": {`[{"mac": "x", "ip": "y"}]`, "--bmcs: [0]."},
+	} {
+		args := strings.Fields(line)
+		doing := strings.Join(args[:2], " ")
+		if last := len(args) - 1; args[last] != "-" {
+			args[last] += test.doc
+		}
+		got := flow(t.Context(), nil, test.doc, args...)
+		want := "Error: " + doing + ": " + test.at + mac + "\n" + test.at + ip + "\n"
+		if diff := cmp.Diff(want, got.err); diff != "" || got.code != exitError {
+			t.Error(line, diff)
+		}
+	}
+}
+
 func TestParseRackDropsCredentials(t *testing.T) {
 	t.Parallel()
-	rack, warnings, err := parseRack([]byte(`{"components": [{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "user": "root", "password": "hunter2"}]}]}`), asNew)
+	rack, warnings, err := parseRack([]byte(`{"components": [
+		{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "user": "root", "password": "hunter2"}]}
+	]}`), asNew)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,20 +30,17 @@ By serial number, the manufacturer may be left out when the serial number alone 
 			if err := oneOrSerial(cmd, args, "RACK", serial); err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
+			var rack *flowv1.Rack
+			err := c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if len(args) == 0 {
+					rack, err = s.rackBySerial(ctx, manufacturer, serial)
+				} else {
+					rack, err = s.findRack(ctx, args[0], true)
+				}
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			var rack *flowv1.Rack
-			if len(args) == 0 {
-				rack, err = s.rackBySerial(ctx, manufacturer, serial)
-			} else {
-				rack, err = s.findRack(ctx, args[0], true)
-			}
-			if err != nil {
-				return c.callError(ctx, "rack get", err)
 			}
 			return c.print(rack, func(w io.Writer) error { return rackReport(w, rack) })
 		},

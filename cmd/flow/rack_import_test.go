@@ -61,15 +61,17 @@ func TestRackCreateTakesADirectory(t *testing.T) {
 		"a.json": rackNamed("rack-1", rackOne),
 		"b.json": `{"info": {"nmae": "x", "name": 7}}`,
 		"c.json": rackNamed("taken", taskOne),
-		"d.json": `{"info": {"id": "` + rackTwo + `", "name": "rack-2"}, "components": [{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "user": "root", "password": "hunter2"}]}]}`,
-		"e.txt":  "not for us",
-		".json":  "nor this",
+		"d.json": `{"info": {"id": "` + rackTwo + `", "name": "rack-2"},
+			"components": [{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "user": "root", "password": "hunter2"}]}]}`,
+		"e.txt": "not for us",
+		".json": "nor this",
 	})
 	at := func(name string) string { return filepath.Join(dir, name) }
 	reports := sortedLines(at("b.json") + ": info.name: must be text, got the number 7\n" +
 		at("b.json") + ": info.nmae: unknown key: must be one of id, name, manufacturer, model, serial_number, description\n" +
 		at("c.json") + ": rack.info.serial_number: S1 is in use (already_exists)\n" +
-		"Warning: " + at("d.json") + ": components[0].bmcs[0].password is not sent: Flow keeps no BMC credentials in its inventory (and 1 value more)\n" +
+		"Warning: " + at("d.json") + ": components[0].bmcs[0].password is not sent: " +
+		"Flow keeps no BMC credentials in its inventory (and 1 value more)\n" +
 		"2 racks created, 2 refused\n")
 	for format, want := range map[string]string{
 		"table": `FILE RACK ID RESULT
@@ -135,13 +137,23 @@ func TestRackCreateTakesSeveralFilesAndAStream(t *testing.T) {
 		files []string
 		err   string
 	}{
-		"as a shell names them":          {[]string{"-f", a, b}, "", []string{a, b}, "2 racks created\n"},
-		"by a flag each":                 {[]string{"-f", b, "-f", a}, "", []string{b, a}, "2 racks created\n"},
-		"a stream":                       {[]string{"-f", "-"}, stream, []string{"standard input[0]", "standard input[1]"}, "2 racks created\n"},
-		"a stream and a file":            {[]string{"-f", "-", a}, rackNamed("b", rackTwo), []string{"standard input", a}, "2 racks created\n"},
-		"a stream that ends in nonsense": {[]string{"-f", "-"}, stream + " {]", []string{"standard input[0]", "standard input[1]", "standard input[2]"}, "2 racks created, 1 refused\nstandard input[2]: line 1, column 3: invalid character ']' looking for beginning of object key string\n"},
-		"a file that is not there":       {[]string{"-f", a, missing}, "", []string{a, missing}, "1 rack created, 1 refused\n" + missing + ": no such file or directory\n"},
-		"an empty directory":             {[]string{"-f", t.TempDir(), a}, "", nil, ""},
+		"as a shell names them": {[]string{"-f", a, b}, "", []string{a, b}, "2 racks created\n"},
+		"by a flag each":        {[]string{"-f", b, "-f", a}, "", []string{b, a}, "2 racks created\n"},
+		"a stream":              {[]string{"-f", "-"}, stream, []string{"standard input[0]", "standard input[1]"}, "2 racks created\n"},
+		"a stream and a file":   {[]string{"-f", "-", a}, rackNamed("b", rackTwo), []string{"standard input", a}, "2 racks created\n"},
+		"a stream that ends in nonsense": {
+			[]string{"-f", "-"},
+			stream + " {]",
+			[]string{"standard input[0]", "standard input[1]", "standard input[2]"},
+			"2 racks created, 1 refused\nstandard input[2]: line 1, column 3: invalid character ']' looking for beginning of object key string\n",
+		},
+		"a file that is not there": {
+			[]string{"-f", a, missing},
+			"",
+			[]string{a, missing},
+			"1 rack created, 1 refused\n" + missing + ": no such file or directory\n",
+		},
+		"an empty directory": {[]string{"-f", t.TempDir(), a}, "", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +246,8 @@ func TestRackCreateStopsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	got := flow(t.Context(), nil, manyRacks(100), "rack", "create", "-f", "-", "-P", "1")
 	lines := strings.Split(strings.TrimSpace(got.err), "\n")
-	if got.code != exitError || len(lines) > 1+importAtOnce || !strings.HasSuffix(lines[0], ": no server at localhost:1: connection refused") ||
+	if got.code != exitError || len(lines) > 1+importAtOnce ||
+		!strings.HasSuffix(lines[0], ": no server at localhost:1: connection refused") ||
 		!strings.HasPrefix(lines[len(lines)-1], "0 racks created, ") {
 		t.Errorf("%d, %s", got.code, got.err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -42,15 +43,13 @@ func (c *cli) rackListCommand() *cobra.Command {
 			if direction != "" {
 				req.OrderBy = &flowv1.OrderBy{Field: &flowv1.OrderBy_RackField{RackField: field}, Direction: direction}
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.GetListOfRacksResponse
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				resp, err = s.flow.GetListOfRacks(ctx, req)
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			resp, err := s.flow.GetListOfRacks(ctx, req)
-			if err != nil {
-				return c.callError(ctx, "rack list", err)
 			}
 			return c.print(resp, func(w io.Writer) error { return rackTable(w, resp, offset, withComponents) })
 		},

@@ -51,20 +51,18 @@ The table has what was changed or added, -o json the whole report of the server.
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.PatchRackResponse
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if len(args) > 0 {
+					err = p.aim(ctx, cmd, s, args[0], rack)
+				}
+				if err == nil {
+					resp, err = s.flow.PatchRack(ctx, &flowv1.PatchRackRequest{Rack: rack})
+				}
+				return err
+			})
 			if err != nil {
 				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			if len(args) > 0 {
-				if err := p.aim(ctx, cmd, s, args[0], rack); err != nil {
-					return c.callError(ctx, "rack patch", err)
-				}
-			}
-			resp, err := s.flow.PatchRack(ctx, &flowv1.PatchRackRequest{Rack: rack})
-			if err != nil {
-				return c.callError(ctx, "rack patch", err)
 			}
 			return c.printPatchReport(resp.GetReport())
 		},
@@ -88,15 +86,16 @@ func (p *rackPatch) check(c *cli, cmd *cobra.Command, args []string) (*flowv1.Ra
 		return nil, err
 	}
 	fromFlags := slices.ContainsFunc(slices.Concat(plateFlags, locationFlags), cmd.Flags().Changed)
+	usage := func(text string) error { return &usageError{cmd: cmd, err: errors.New("rack patch: " + text)} }
 	switch {
 	case fromDocument == fromFlags:
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("rack patch: give either a document, by --file or --json, or flags that say what to change")}
+		return nil, usage("give either a document, by --file or --json, or flags that say what to change")
 	case fromFlags && len(args) == 0:
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("rack patch: needs a rack")}
+		return nil, usage("needs a rack")
 	case len(args) > 0 && args[0] == "":
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("rack patch: RACK must not be empty")}
+		return nil, usage("RACK must not be empty")
 	case cmd.Flags().Changed("name") && p.name == "":
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("rack patch: --name must not be empty")}
+		return nil, usage("--name must not be empty")
 	case fromFlags:
 		return &flowv1.Rack{Info: &flowv1.DeviceInfo{}}, nil
 	}
@@ -107,7 +106,7 @@ func (p *rackPatch) check(c *cli, cmd *cobra.Command, args []string) (*flowv1.Ra
 	rack, warnings, err := parseRack(doc, asPatch)
 	c.warn(name, warnings)
 	if err != nil {
-		return nil, fmt.Errorf("rack patch: %s: %w", name, err)
+		return nil, fmt.Errorf("rack patch: %w", inDocument(name, err))
 	}
 	return rack, nil
 }

@@ -118,11 +118,28 @@ func TestRackPatchRefuses(t *testing.T) {
 		"flags alone":        {[]string{"--name", "x"}, "rack patch: needs a rack", true},
 		"no name":            {[]string{"rack-1", "--name", ""}, "rack patch: --name must not be empty", true},
 		"two racks":          {[]string{"a", "b", "--name", "x"}, `rack patch: unexpected argument "b"`, true},
-		"a bad document":     {[]string{"rack-1", "-j", `{"inof": 1}`}, "rack patch: --json: inof: unknown key: must be one of info, location, nvl_domain_ids, components", false},
-		"a bad type":         {[]string{"rack-1", "-j", `{"components": [{"type": "fan"}]}`}, `rack patch: --json: components[0].type: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`, false},
-		"another rack":       {[]string{"rack-1", "-j", `{"info": {"id": "` + rackTwo + `"}}`}, `rack patch: info.id is ` + rackTwo + `, but the rack "rack-1" is ` + rackOne, false},
-		"an unknown rack":    {[]string{"rack-3", "--name", "x"}, `rack patch: no rack has the id or name "rack-3"`, false},
-		"no location left":   {[]string{"rack-1", "--region", "", "--room", ""}, "rack patch: a location can't be emptied: one part of it must stay", false},
+		"a bad document": {
+			[]string{"rack-1", "-j", `{"inof": 1}`},
+			"rack patch: --json: inof: unknown key: must be one of info, location, nvl_domain_ids, components",
+			false,
+		},
+		"a bad type": {
+			[]string{"rack-1", "-j", `{"components": [{"type": "fan"}]}`},
+			`rack patch: --json: components[0].type: unknown component type "fan": ` +
+				"must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu",
+			false,
+		},
+		"another rack": {
+			[]string{"rack-1", "-j", `{"info": {"id": "` + rackTwo + `"}}`},
+			`rack patch: info.id is ` + rackTwo + `, but the rack "rack-1" is ` + rackOne,
+			false,
+		},
+		"an unknown rack": {[]string{"rack-3", "--name", "x"}, `rack patch: no rack has the id or name "rack-3"`, false},
+		"no location left": {
+			[]string{"rack-1", "--region", "", "--room", ""},
+			"rack patch: a location can't be emptied: one part of it must stay",
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

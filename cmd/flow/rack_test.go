@@ -15,7 +15,8 @@ import (
 
 func TestRackCreateSendsTheDocument(t *testing.T) {
 	t.Parallel()
-	const doc = `{"info": {"id": "` + rackOne + `", "name": "rack-1"}, "components": [{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "password": "hunter2"}]}]}`
+	const doc = `{"info": {"id": "` + rackOne + `", "name": "rack-1"},
+		"components": [{"type": "cdu", "bmcs": [{"mac": "02:00:00:00:00:01", "password": "hunter2"}]}]}`
 	path := filepath.Join(t.TempDir(), "rack.json")
 	if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
 		t.Fatal(err)
@@ -32,7 +33,8 @@ func TestRackCreateSendsTheDocument(t *testing.T) {
 			if got.code != exitOK || got.out != `{"id":"`+rackOne+"\"}\n" {
 				t.Errorf("%+v", got)
 			}
-			if want := "Warning: " + name + ": components[0].bmcs[0].password is not sent: Flow keeps no BMC credentials in its inventory\n"; got.err != want {
+			const dropped = "components[0].bmcs[0].password is not sent: Flow keeps no BMC credentials in its inventory"
+			if want := "Warning: " + name + ": " + dropped + "\n"; got.err != want {
 				t.Errorf("standard error is %q", got.err)
 			}
 			sent := f.asked()[0].(*flowv1.CreateExpectedRackRequest)
@@ -51,10 +53,13 @@ func TestRackCreateRefusesBeforeAnyCall(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":       {nil, "rack create: give exactly one of --file and --json"},
-		"both":          {[]string{"-f", "x", "-j", "{}"}, "rack create: give exactly one of --file and --json"},
-		"no file":       {[]string{"-f", missing}, "rack create: open " + missing + ": no such file or directory"},
-		"a bad key":     {[]string{"-j", `{"inof": 1}`}, "rack create: --json: inof: unknown key: must be one of info, location, nvl_domain_ids, components"},
+		"nothing": {nil, "rack create: give exactly one of --file and --json"},
+		"both":    {[]string{"-f", "x", "-j", "{}"}, "rack create: give exactly one of --file and --json"},
+		"no file": {[]string{"-f", missing}, "rack create: open " + missing + ": no such file or directory"},
+		"a bad key": {
+			[]string{"-j", `{"inof": 1}`},
+			"rack create: --json: inof: unknown key: must be one of info, location, nvl_domain_ids, components",
+		},
 		"an empty file": {[]string{"-f", "-"}, "rack create: standard input: the document is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +78,9 @@ func stocked() *fake {
 	model := "NVL72"
 	return &fake{racks: []*flowv1.Rack{
 		{
-			Info:            &flowv1.DeviceInfo{Id: &flowv1.UUID{Id: rackOne}, Name: "rack-1", Manufacturer: "NVIDIA", Model: &model, SerialNumber: "S1"},
+			Info: &flowv1.DeviceInfo{
+				Id: &flowv1.UUID{Id: rackOne}, Name: "rack-1", Manufacturer: "NVIDIA", Model: &model, SerialNumber: "S1",
+			},
 			Location:        &flowv1.Location{Region: "west", Room: "hall-1"},
 			OperationStatus: flowv1.Phase_PHASE_READY,
 			TaskStats:       &flowv1.TaskStats{RunningTaskCount: 1, WaitingTaskCount: 2},
@@ -83,7 +90,8 @@ func stocked() *fake {
 					Position: &flowv1.RackPosition{SlotId: -1},
 				},
 				{
-					Type: flowv1.ComponentType_COMPONENT_TYPE_COMPUTE, Info: &flowv1.DeviceInfo{Id: &flowv1.UUID{Id: taskOne}, Name: "ct\x1b[2J", SerialNumber: "C1"},
+					Type:     flowv1.ComponentType_COMPONENT_TYPE_COMPUTE,
+					Info:     &flowv1.DeviceInfo{Id: &flowv1.UUID{Id: taskOne}, Name: "ct\x1b[2J", SerialNumber: "C1"},
 					Position: &flowv1.RackPosition{SlotId: 4}, PowerState: "on", FirmwareVersion: "1.2",
 					Bmcs: []*flowv1.BMCInfo{{MacAddress: "02:00:00:00:00:01", IpAddress: proto.String("10.0.0.1")}, {MacAddress: "02:00:00:00:00:02"}},
 				},
@@ -192,7 +200,9 @@ func TestRackListAsksForWhatItsFlagsSay(t *testing.T) {
 		"":                     {Pagination: all},
 		"--limit 5 --offset 7": {Pagination: &flowv1.Pagination{Limit: 5, Offset: 7}},
 		"--name a,b%": {Pagination: all, Filters: []*flowv1.Filter{
-			rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, &flowv1.StringQueryInfo{Patterns: []string{"a", "b%"}, IsWildcard: true, UseOr: true}),
+			rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, &flowv1.StringQueryInfo{
+				Patterns: []string{"a", "b%"}, IsWildcard: true, UseOr: true,
+			}),
 		}},
 		"--manufacturer a --model b": {Pagination: all, Filters: []*flowv1.Filter{
 			rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_MANUFACTURER, contains(listValue{"a"})),

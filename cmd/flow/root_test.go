@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"rackflow.dev/flow/api/gen/flowv1"
 )
@@ -45,7 +47,9 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 func TestFlagsOfClientsAreShownWhereTheyWorkOnly(t *testing.T) {
 	t.Parallel()
-	for line, shown := range map[string]bool{"rack list": true, "power on": true, "version": true, "demo": false, "serve": false, "db migrate": false} {
+	for line, shown := range map[string]bool{
+		"rack list": true, "power on": true, "version": true, "demo": false, "serve": false, "db migrate": false,
+	} {
 		got := flow(t.Context(), nil, "", append(strings.Fields(line), "--help")...)
 		if strings.Contains(got.out, "--host") != shown {
 			t.Errorf("help of %s: --host is there: %t, want %t", line, !shown, shown)
@@ -103,10 +107,11 @@ func TestCompletion(t *testing.T) {
 	f.domains = []*flowv1.NVLDomain{{Identifier: &flowv1.Identifier{Id: &flowv1.UUID{Id: domainOne}, Name: "nvl-1"}}}
 	env := f.env(t)
 	for line, want := range map[string]string{
-		"rack list -o":             "table json yaml protojson :4",
-		"rack list --order-by":     "name manufacturer model :4",
-		"power on --type":          "compute nvswitch nvl-switch power-shelf tor-switch ums cdu :6",
-		"power on --type compute,": "compute,compute compute,nvswitch compute,nvl-switch compute,power-shelf compute,tor-switch compute,ums compute,cdu :6",
+		"rack list -o":         "table json yaml protojson :4",
+		"rack list --order-by": "name manufacturer model :4",
+		"power on --type":      "compute nvswitch nvl-switch power-shelf tor-switch ums cdu :6",
+		"power on --type compute,": "compute,compute compute,nvswitch compute,nvl-switch compute,power-shelf compute,tor-switch " +
+			"compute,ums compute,cdu :6",
 		"power control --op":       "on force-on off force-off restart force-restart warm-reset cold-reset :4",
 		"power off":                "rack-1\t" + rackOne + " rack-2\t" + rackTwo + " :4",
 		"task cancel":              taskOne + "\trunning PowerOn, forced false :36",
@@ -117,6 +122,9 @@ func TestCompletion(t *testing.T) {
 		"component diff --type":    "compute nvswitch nvl-switch power-shelf :6",
 		"component add --bmc-type": "host dpu :4",
 		"task list -P 1 --rack":    ":4", // no server: nothing, and at once
+		"power on --rack-ids":      ":4",
+		"power on --domain-ids":    ":4",
+		"power on --component-ids": ":4",
 	} {
 		words := append([]string{"__complete"}, strings.Fields(line)...)
 		if !strings.HasSuffix(line, ",") {
@@ -130,6 +138,35 @@ func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if got := flow(t.Context(), nil, "", "completion", shell); got.code != exitOK || !strings.Contains(got.out, "flow") {
 			t.Errorf("completion %s: exit code %d", shell, got.code)
+		}
+	}
+}
+
+func TestCompletionAsksForNamesThatBeginLikeTheTyped(t *testing.T) {
+	t.Parallel()
+	first := &flowv1.Pagination{Limit: completionLimit}
+	racks := func(pattern string) *flowv1.GetListOfRacksRequest {
+		q := &flowv1.StringQueryInfo{Patterns: []string{pattern}, IsWildcard: true}
+		return &flowv1.GetListOfRacksRequest{
+			Filters: []*flowv1.Filter{rackFilter(flowv1.RackFilterField_RACK_FILTER_FIELD_NAME, q)}, Pagination: first,
+		}
+	}
+	for line, want := range map[string]proto.Message{
+		"rack get lab":              racks("lab%"),
+		`rack get 100%\a_`:          racks(`100\%\\a_%`),
+		"task list --rack r":        racks("r%"),
+		"domain attach nvl-1 rack-": racks("rack-%"),
+		"domain attach nvl": &flowv1.GetListOfNVLDomainsRequest{
+			Info: &flowv1.StringQueryInfo{Patterns: []string{"nvl%"}, IsWildcard: true}, Pagination: first,
+		},
+		"power on --domain %": &flowv1.GetListOfNVLDomainsRequest{
+			Info: &flowv1.StringQueryInfo{Patterns: []string{`\%%`}, IsWildcard: true}, Pagination: first,
+		},
+	} {
+		f := &fake{}
+		got := against(t, f, append([]string{"__complete"}, strings.Fields(line)...)...)
+		if diff := cmp.Diff([]proto.Message{want}, f.asked(), protocmp.Transform()); diff != "" || got.code != exitOK {
+			t.Errorf("%s: %s%s", line, diff, got.err)
 		}
 	}
 }

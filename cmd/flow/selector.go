@@ -25,10 +25,14 @@ type selector struct {
 	typeRequired bool                         // with racks and domains
 	typeWords    []word[flowv1.ComponentType] // nil: componentTypeWords
 	optional     bool                         // naming nothing means everything
+	external     flowv1.ComponentType         // of external ids, unless --type says else; unknown: any
 }
 
 // scopeUsage is how a usage line shows the ways of a selector.
 const scopeUsage = "RACK... | --rack-ids IDS | --rack-names NAMES | --domain NAMES | --component-ids IDS"
+
+// scopeWays are the same in words.
+const scopeWays = "as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids"
 
 func (s *selector) register(c *cli, cmd *cobra.Command) {
 	if s.typeWords == nil {
@@ -40,7 +44,11 @@ func (s *selector) register(c *cli, cmd *cobra.Command) {
 	f.Var(&s.domains, "domain", "names or ids of NVLink domains, for the racks in them, comma separated")
 	f.Var(&s.domainIDs, "domain-ids", "ids of NVLink domains, comma separated")
 	f.Var(&s.domainNames, "domain-names", "names of NVLink domains, comma separated")
-	f.Var(&s.componentIDs, "component-ids", "ids or external ids of single components, comma separated")
+	of := "" // which components an external id may be of
+	if s.external != flowv1.ComponentType_COMPONENT_TYPE_UNKNOWN {
+		of = ", of " + typeName(s.external) + " components unless --type says else"
+	}
+	f.Var(&s.componentIDs, "component-ids", "ids or external ids of single components, comma separated"+of)
 	use := "only components of these types: "
 	if s.typeRequired {
 		use = "only components of these types, required with racks: "
@@ -50,6 +58,9 @@ func (s *selector) register(c *cli, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("rack-names", c.completeRacks))
 	must(cmd.RegisterFlagCompletionFunc("domain", c.completeDomains))
 	must(cmd.RegisterFlagCompletionFunc("domain-names", c.completeDomains))
+	for _, ids := range []string{"rack-ids", "domain-ids", "component-ids"} {
+		must(cmd.RegisterFlagCompletionFunc(ids, cobra.NoFileCompletions))
+	}
 	cmd.ValidArgsFunction = c.completeRacks
 }
 
@@ -72,7 +83,7 @@ func (s *selector) target(cmd *cobra.Command, args []string) (*flowv1.OperationT
 	}
 	name := commandName(cmd)
 	if ways > 1 || ways == 0 && !s.optional {
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: name racks in exactly one way: as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids", name)}
+		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: name racks in exactly one way: %s", name, scopeWays)}
 	}
 	types, err := s.componentTypes()
 	switch {
@@ -156,12 +167,12 @@ func domainScope(domains []*flowv1.Identifier, types []flowv1.ComponentType) *fl
 	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_NvlDomains{NvlDomains: &flowv1.NVLDomainTargets{Targets: targets}}}
 }
 
-// components makes the scope of single components. External ids are looked up as compute trays unless --type says else.
+// components makes the scope of single components.
 func (s *selector) components(name string, types []flowv1.ComponentType) (*flowv1.OperationTargetSpec, error) {
 	if len(types) > 1 {
 		return nil, fmt.Errorf("%s: --component-ids takes one --type, got %s", name, s.types.String())
 	}
-	kind := flowv1.ComponentType_COMPONENT_TYPE_COMPUTE
+	kind := s.external
 	if len(types) == 1 {
 		kind = types[0]
 	}
@@ -175,9 +186,11 @@ func (s *selector) components(name string, types []flowv1.ComponentType) (*flowv
 			targets[i] = &flowv1.ComponentTarget{Identifier: &flowv1.ComponentTarget_Id{Id: id}}
 			continue
 		}
-		targets[i] = &flowv1.ComponentTarget{Identifier: &flowv1.ComponentTarget_External{External: &flowv1.ExternalRef{Type: kind, Id: text}}}
+		ref := &flowv1.ExternalRef{Type: kind, Id: text}
+		targets[i] = &flowv1.ComponentTarget{Identifier: &flowv1.ComponentTarget_External{External: ref}}
 	}
-	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_Components{Components: &flowv1.ComponentTargets{Targets: targets}}}, nil
+	list := &flowv1.ComponentTargets{Targets: targets}
+	return &flowv1.OperationTargetSpec{Targets: &flowv1.OperationTargetSpec_Components{Components: list}}, nil
 }
 
 func (s *selector) componentTypes() ([]flowv1.ComponentType, error) {

@@ -76,7 +76,8 @@ func (c *cli) serveCommand() *cobra.Command {
 	f.IntVarP(&port, "listen-port", "p", 50051, "port to serve on, on the loopback address")
 	f.BoolVar(&o.insecure, "insecure", false, "serve plain text also on an address that others can reach (ALLOW_INSECURE_GRPC=true)")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory of this server's own files (default "+defaultDataDir(c.getenv)+")")
-	f.StringVar(&o.databaseURL, "database-url", "", "PostgreSQL to use instead of our own (FLOW_DATABASE_URL; or DB_HOST, DB_PORT, DB_NAME, DB_USER, DB_PASSWORD)")
+	f.StringVar(&o.databaseURL, "database-url", "",
+		"PostgreSQL to use instead of our own (FLOW_DATABASE_URL; or DB_HOST, DB_PORT, DB_NAME, DB_USER, DB_PASSWORD)")
 	f.StringVar(&o.postgresBin, "postgres-bin", "", "directory with PostgreSQL's programs, for our own PostgreSQL (FLOW_POSTGRES_BIN)")
 	f.BoolVar(&o.sim, "sim", false, "run on a simulated site instead of hardware")
 	f.Float64Var(&o.simSpeed, "sim-speed", 1, "let the waits of rules and the simulated site pass this many times faster")

@@ -26,21 +26,41 @@ func TestSettingsAreChecked(t *testing.T) {
 		args string
 		want string
 	}{
-		"a port of zero":       {nil, "--port 0", "--port must be from 1 to 65535, got 0"},
-		"a port too large":     {map[string]string{"FLOW_PORT": "65536"}, "", "--port must be from 1 to 65535, got 65536"},
-		"a word for a port":    {map[string]string{"FLOW_PORT": "x"}, "", `FLOW_PORT: "x" is not a valid --port: strconv.ParseInt: parsing "x": invalid syntax`},
-		"no host":              {nil, "--host=", "--host must not be empty"},
-		"a negative timeout":   {nil, "--timeout -1s", "--timeout must not be negative, got -1s"},
-		"one certificate":      {nil, "--ca-cert a", "--ca-cert needs --tls-cert and --tls-key as well"},
-		"two certificates":     {map[string]string{"FLOW_CA_CERT": "a"}, "--tls-key k", "--ca-cert and --tls-key needs --tls-cert as well"},
-		"both ways":            {nil, "--insecure --ca-cert a --tls-cert b --tls-key c", "--insecure and certificates can't be used together"},
-		"missing files":        {nil, "--ca-cert /none/a --tls-cert b --tls-key c", "authorities to trust: open /none/a: no such file or directory"},
-		"a missing directory":  {map[string]string{"CERTDIR": "/none"}, "", "authorities to trust: open /none/ca.crt: no such file or directory"},
-		"another machine":      {nil, "-H flow.example", "flow.example is not this machine: give --ca-cert, --tls-cert and --tls-key, or --insecure to talk plain text"},
-		"an address of others": {map[string]string{"FLOW_HOST": "10.1.2.3"}, "", "10.1.2.3 is not this machine: give --ca-cert, --tls-cert and --tls-key, or --insecure to talk plain text"},
-		"all addresses":        {nil, "-H ::", ":: is not this machine: give --ca-cert, --tls-cert and --tls-key, or --insecure to talk plain text"},
-		"nobody there":         {nil, "-H 127.0.0.1 -P 1", "rack list: no server at 127.0.0.1:1: connection refused"},
-		"the flag wins":        {map[string]string{"FLOW_HOST": "flow.example", "FLOW_PORT": "x"}, "-H localhost -P 1", "rack list: no server at localhost:1: connection refused"},
+		"a port of zero":   {nil, "--port 0", "--port must be from 1 to 65535, got 0"},
+		"a port too large": {map[string]string{"FLOW_PORT": "65536"}, "", "--port must be from 1 to 65535, got 65536"},
+		"a word for a port": {
+			map[string]string{"FLOW_PORT": "x"},
+			"",
+			`FLOW_PORT: "x" is not a valid --port: strconv.ParseInt: parsing "x": invalid syntax`,
+		},
+		"no host":            {nil, "--host=", "--host must not be empty"},
+		"a negative timeout": {nil, "--timeout -1s", "--timeout must not be negative, got -1s"},
+		"one certificate":    {nil, "--ca-cert a", "--ca-cert needs --tls-cert and --tls-key as well"},
+		"two certificates":   {map[string]string{"FLOW_CA_CERT": "a"}, "--tls-key k", "--ca-cert and --tls-key needs --tls-cert as well"},
+		"both ways":          {nil, "--insecure --ca-cert a --tls-cert b --tls-key c", "--insecure and certificates can't be used together"},
+		"missing files": {
+			nil, "--ca-cert /none/a --tls-cert b --tls-key c", "authorities to trust: open /none/a: no such file or directory",
+		},
+		"a missing directory": {map[string]string{"CERTDIR": "/none"}, "", "authorities to trust: open /none/ca.crt: no such file or directory"},
+		"another machine": {
+			nil,
+			"-H flow.example",
+			"flow.example is not this machine: give --ca-cert, --tls-cert and --tls-key, or --insecure to talk plain text",
+		},
+		"an address of others": {
+			map[string]string{"FLOW_HOST": "10.1.2.3"},
+			"",
+			"10.1.2.3 is not this machine: give --ca-cert, --tls-cert and --tls-key, or --insecure to talk plain text",
+		},
+		"all addresses": {
+			nil, "-H ::", ":: is not this machine: give --ca-cert, --tls-cert and --tls-key, or --insecure to talk plain text",
+		},
+		"nobody there": {nil, "-H 127.0.0.1 -P 1", "rack list: no server at 127.0.0.1:1: connection refused"},
+		"the flag wins": {
+			map[string]string{"FLOW_HOST": "flow.example", "FLOW_PORT": "x"},
+			"-H localhost -P 1",
+			"rack list: no server at localhost:1: connection refused",
+		},
 		"this machine by IPv6": {nil, "-H [::1] -P 1", "rack list: no server at [::1]:1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +94,9 @@ func TestMutualTLS(t *testing.T) {
 	pool, own := authority(t, dir)
 	s := httptest.NewUnstartedServer(stocked().handler())
 	s.EnableHTTP2 = true
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+	s.TLS = &tls.Config{
+		Certificates: []tls.Certificate{own}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+	}
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
@@ -91,21 +113,38 @@ func TestMutualTLS(t *testing.T) {
 		args string
 		want string
 	}{
-		"by flags":                    {nil, three(dir), ""},
-		"by environment":              {map[string]string{"FLOW_CA_CERT": dir + "/ca.crt", "FLOW_TLS_CERT": dir + "/tls.crt", "FLOW_TLS_KEY": dir + "/tls.key"}, "", ""},
-		"by directory":                {map[string]string{"CERTDIR": dir}, "", ""},
-		"another name":                {map[string]string{"CERTDIR": dir}, "--server-name flow.test", ""},
-		"a name it does not have":     {map[string]string{"CERTDIR": dir}, "--server-name else.test", "rack list: server at 127.0.0.1:" + u.Port() + " is not trusted: "},
-		"an authority we do not know": {map[string]string{"CERTDIR": other}, "", "rack list: server at 127.0.0.1:" + u.Port() + " is not trusted: "},
+		"by flags": {nil, three(dir), ""},
+		"by environment": {
+			map[string]string{"FLOW_CA_CERT": dir + "/ca.crt", "FLOW_TLS_CERT": dir + "/tls.crt", "FLOW_TLS_KEY": dir + "/tls.key"},
+			"",
+			"",
+		},
+		"by directory": {map[string]string{"CERTDIR": dir}, "", ""},
+		"another name": {map[string]string{"CERTDIR": dir}, "--server-name flow.test", ""},
+		"a name it does not have": {
+			map[string]string{"CERTDIR": dir},
+			"--server-name else.test",
+			"rack list: server at 127.0.0.1:" + u.Port() + " is not trusted: ",
+		},
+		"an authority we do not know": {
+			map[string]string{"CERTDIR": other}, "", "rack list: server at 127.0.0.1:" + u.Port() + " is not trusted: ",
+		},
 		"an authority it does not know": {nil, "--ca-cert " + dir + "/ca.crt --tls-cert " + other + "/tls.crt --tls-key " + other + "/tls.key",
 			"rack list: 127.0.0.1:" + u.Port() + ": "},
-		"a key of another certificate": {nil, "--ca-cert " + dir + "/ca.crt --tls-cert " + dir + "/tls.crt --tls-key " + other + "/tls.key", "own certificate "},
-		"an empty authority file":      {nil, "--ca-cert " + dir + "/tls.key --tls-cert " + dir + "/tls.crt --tls-key " + dir + "/tls.key", "authorities to trust: "},
-		"plain text":                   {nil, "", "rack list: server at 127.0.0.1:" + u.Port() + " hung up: it may want certificates"},
+		"a key of another certificate": {
+			nil, "--ca-cert " + dir + "/ca.crt --tls-cert " + dir + "/tls.crt --tls-key " + other + "/tls.key", "own certificate ",
+		},
+		"an empty authority file": {
+			nil,
+			"--ca-cert " + dir + "/tls.key --tls-cert " + dir + "/tls.crt --tls-key " + dir + "/tls.key",
+			"authorities to trust: ",
+		},
+		"plain text": {nil, "", "rack list: server at 127.0.0.1:" + u.Port() + " hung up: it may want certificates"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := flow(t.Context(), test.env, "", append([]string{"rack", "list", "-H", "127.0.0.1", "-P", u.Port()}, strings.Fields(test.args)...)...)
+			args := append([]string{"rack", "list", "-H", "127.0.0.1", "-P", u.Port()}, strings.Fields(test.args)...)
+			got := flow(t.Context(), test.env, "", args...)
 			if test.want == "" {
 				if got.code != exitOK || !strings.Contains(got.out, "rack-1") {
 					t.Errorf("%+v", got)
@@ -124,7 +163,8 @@ func TestTLSToAServerInPlainTextIsSaidSo(t *testing.T) {
 	env := stocked().env(t)
 	env["CERTDIR"] = dir
 	got := flow(t.Context(), env, "", "rack", "list")
-	if want := "Error: rack list: server at 127.0.0.1:" + env["FLOW_PORT"] + " does not speak TLS\n"; got.code != exitError || got.err != want {
+	want := "Error: rack list: server at 127.0.0.1:" + env["FLOW_PORT"] + " does not speak TLS\n"
+	if got.code != exitError || got.err != want {
 		t.Errorf("%+v", got)
 	}
 	if got := flow(t.Context(), env, "", "rack", "list", "--insecure"); got.code != exitOK {
@@ -138,7 +178,8 @@ func authority(t *testing.T, dir string) (*x509.CertPool, tls.Certificate) {
 	caKey, key := newKey(t), newKey(t)
 	valid := func(serial int64, name string) *x509.Certificate {
 		return &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
+			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 			BasicConstraintsValid: true,
 		}
 	}

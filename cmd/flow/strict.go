@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,8 @@ import (
 
 // decodeStrict decodes one JSON document into a struct, or a list of them, and names every key that the struct does not
 // know or whose value is of another kind, by its path. encoding/json itself stops at the first one and does not say
-// where it is. Keys of type dropped are named as warnings. Nothing is decoded when there are problems.
+// where it is. Keys of type dropped are named as warnings. What has no problem is decoded all the same, for its values
+// to be checked as well: see allProblems.
 func decodeStrict(doc []byte, into any) (warnings []string, problems []error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -27,12 +29,55 @@ func decodeStrict(doc []byte, into any) (warnings []string, problems []error) {
 	}
 	s := strict{}
 	s.walk("", v, reflect.TypeOf(into).Elem())
-	if len(s.problems) == 0 {
-		if err := json.Unmarshal(doc, into); err != nil {
-			s.problems = append(s.problems, err)
+	if len(s.problems) > 0 {
+		good, err := json.Marshal(v) // without the unknown keys
+		if err == nil {
+			_ = json.Unmarshal(good, into) // values of another kind are left out, and named by the walk
 		}
+		return s.warnings, s.problems
+	}
+	if err := json.Unmarshal(doc, into); err != nil {
+		s.problems = append(s.problems, err)
 	}
 	return s.warnings, s.problems
+}
+
+// problem is what is wrong at a path of a document; an empty path is that of the document itself.
+type problem struct {
+	path string
+	err  error
+}
+
+func (p *problem) Error() string { return cmp.Or(p.path, "document") + ": " + p.err.Error() }
+
+func (p *problem) Unwrap() error { return p.err }
+
+// at reports whether a problem is at a path or around it.
+func (p *problem) at(path string) bool {
+	rest, ok := strings.CutPrefix(path, p.path)
+	return ok && (rest == "" || p.path == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// allProblems joins the problems of decodeStrict with those of the values. A value that was not decoded has no second
+// one, and a document that is no document has one only.
+func allProblems(found []error, values []error) error {
+	all := slices.Clone(found)
+	for _, err := range values {
+		var value *problem
+		named := errors.As(err, &value) && slices.ContainsFunc(found, func(f error) bool {
+			var p *problem
+			return !errors.As(f, &p) || p.at(value.path)
+		})
+		if !named {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// inDocument says with each problem which document it is in.
+func inDocument(name string, err error) error {
+	return errors.New(name + ": " + strings.ReplaceAll(err.Error(), "\n", "\n"+name+": "))
 }
 
 // strict walks a decoded document along a type.
@@ -113,6 +158,7 @@ func (s *strict) object(path string, object map[string]any, t reflect.Type) {
 		at := strings.TrimPrefix(path+"."+key, ".")
 		ft, ok := fields[key]
 		if !ok {
+			delete(object, key) // encoding/json would take it in another letter case
 			s.refuse(at, "unknown key: must be one of "+strings.Join(known, ", "))
 			continue
 		}
@@ -121,10 +167,7 @@ func (s *strict) object(path string, object map[string]any, t reflect.Type) {
 }
 
 func (s *strict) refuse(path, text string) {
-	if path == "" {
-		path = "document"
-	}
-	s.problems = append(s.problems, fmt.Errorf("%s: %s", path, text))
+	s.problems = append(s.problems, &problem{path: path, err: errors.New(text)})
 }
 
 // kind names a decoded value in the words of JSON.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,21 +28,21 @@ Each task is cancelled on its own: one that can't be does not spare the others.`
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
 			var tasks flowv1.GetTasksByIDsResponse // a list to print; there is no call that cancels several
 			var errs []error
-			for _, id := range ids {
-				resp, err := s.flow.CancelTask(ctx, &flowv1.CancelTaskRequest{TaskId: id})
-				if err != nil {
-					errs = append(errs, c.callError(ctx, "task cancel", err))
-					continue
+			err = c.onServer(cmd, func(ctx context.Context, s *client) error {
+				for _, id := range ids {
+					resp, err := s.flow.CancelTask(ctx, &flowv1.CancelTaskRequest{TaskId: id})
+					if err != nil {
+						errs = append(errs, c.callError(ctx, "task cancel", err))
+						continue
+					}
+					tasks.Tasks = append(tasks.Tasks, resp.GetTask())
 				}
-				tasks.Tasks = append(tasks.Tasks, resp.GetTask())
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 			if len(tasks.GetTasks()) > 0 || len(errs) == 0 {
 				err := c.print(&tasks, func(w io.Writer) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -33,25 +34,19 @@ took. The timeline has one row a step; its ends are the start of the task and it
 			if err != nil {
 				return err
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.GetTasksByIDsResponse
+			var names map[string]string
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				resp, err = s.flow.GetTasksByIDs(ctx, &flowv1.GetTasksByIDsRequest{TaskIds: ids})
+				if err == nil && c.output == formatTable {
+					names, err = s.rackNames(ctx, racksOf(resp.GetTasks()))
+				}
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			resp, err := s.flow.GetTasksByIDs(ctx, &flowv1.GetTasksByIDsRequest{TaskIds: ids})
-			if err != nil {
-				return c.callError(ctx, "task get", err)
-			}
 			return c.print(resp, func(w io.Writer) error {
-				var racks []string
-				for _, t := range resp.GetTasks() {
-					racks = append(racks, t.GetRackId().GetId())
-				}
-				names, err := s.rackNames(ctx, racks)
-				if err != nil {
-					return c.callError(ctx, "task get", err)
-				}
 				for i, t := range resp.GetTasks() {
 					if i > 0 {
 						fmt.Fprintln(w)

@@ -34,22 +34,24 @@ component.`,
 			if component != "" {
 				req.ComponentId = &flowv1.UUID{Id: component}
 			}
-			s, err := c.dial(cmd)
+			var resp *flowv1.ListTasksResponse
+			var names map[string]string
+			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
+				if rack != "" {
+					req.RackId, err = s.rackID(ctx, rack)
+				}
+				if err == nil {
+					resp, err = s.flow.ListTasks(ctx, req)
+				}
+				if err == nil && c.output == formatTable {
+					names, err = s.rackNames(ctx, racksOf(resp.GetTasks()))
+				}
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			ctx, cancel := c.deadline(cmd.Context())
-			defer cancel()
-			if rack != "" {
-				if req.RackId, err = s.rackID(ctx, rack); err != nil {
-					return c.callError(ctx, "task list", err)
-				}
-			}
-			resp, err := s.flow.ListTasks(ctx, req)
-			if err != nil {
-				return c.callError(ctx, "task list", err)
-			}
-			return c.print(resp, func(w io.Writer) error { return c.taskTable(ctx, w, s, resp, offset) })
+			return c.print(resp, func(w io.Writer) error { return c.taskTable(w, resp, names, offset) })
 		},
 	}
 	f := cmd.Flags()
@@ -71,19 +73,11 @@ func (s *client) rackID(ctx context.Context, key string) (*flowv1.UUID, error) {
 	return rack.GetInfo().GetId(), err
 }
 
-// taskTable prints a page of tasks.
-func (c *cli) taskTable(ctx context.Context, w io.Writer, s *client, resp *flowv1.ListTasksResponse, offset int32) error {
+// taskTable prints a page of tasks, with the names of their racks by id.
+func (c *cli) taskTable(w io.Writer, resp *flowv1.ListTasksResponse, names map[string]string, offset int32) error {
 	tasks := resp.GetTasks()
 	if len(tasks) == 0 {
 		return nothing(w, "tasks", resp.GetTotal())
-	}
-	ids := make([]string, len(tasks))
-	for i, t := range tasks {
-		ids[i] = t.GetRackId().GetId()
-	}
-	names, err := s.rackNames(ctx, ids)
-	if err != nil {
-		return c.callError(ctx, "task list", err)
 	}
 	rows := make([][]string, len(tasks))
 	for i, t := range tasks {

@@ -16,15 +16,19 @@ import (
 func failedTask() *flowv1.Task {
 	return &flowv1.Task{
 		Id: &flowv1.UUID{Id: taskOne}, RackId: &flowv1.UUID{Id: rackOne},
-		Operation: "PowerOff, forced false", Status: flowv1.TaskStatus_TASK_STATUS_FAILED, Message: "stage 2 failed: component type NVSwitch failed: no answer",
+		Operation: "PowerOff, forced false", Status: flowv1.TaskStatus_TASK_STATUS_FAILED,
+		Message:     "stage 2 failed: component type NVSwitch failed: no answer",
 		Description: "before the move", ComponentUuids: make([]*flowv1.UUID, 27),
 		CreatedAt: after(0), StartedAt: after(time.Second), FinishedAt: after(11 * time.Second),
 		Report: `{"version":1,"error":"component type NVSwitch failed: no answer","stages":[
 			{"number":1,"status":"completed","started_at":"2026-03-04T09:15:01Z","finished_at":"2026-03-04T09:15:05Z","steps":[
-				{"component_type":"Compute","status":"completed","total_components":18,"completed_components":18,"started_at":"2026-03-04T09:15:01Z","finished_at":"2026-03-04T09:15:05Z"},
+				{"component_type":"Compute","status":"completed","total_components":18,"completed_components":18,
+					"started_at":"2026-03-04T09:15:01Z","finished_at":"2026-03-04T09:15:05Z"},
 				{"component_type":"CDU","status":"skipped"}]},
-			{"number":2,"status":"failed","started_at":"2026-03-04T09:15:05Z","finished_at":"2026-03-04T09:15:11Z","error":"component type NVSwitch failed: no answer","steps":[
-				{"component_type":"NVSwitch","status":"failed","total_components":9,"completed_components":8,"failed_components":1,"started_at":"2026-03-04T09:15:05Z","finished_at":"2026-03-04T09:15:11Z","error":"no answer"}]},
+			{"number":2,"status":"failed","started_at":"2026-03-04T09:15:05Z","finished_at":"2026-03-04T09:15:11Z",
+				"error":"component type NVSwitch failed: no answer","steps":[
+				{"component_type":"NVSwitch","status":"failed","total_components":9,"completed_components":8,"failed_components":1,
+					"started_at":"2026-03-04T09:15:05Z","finished_at":"2026-03-04T09:15:11Z","error":"no answer"}]},
 			{"number":3,"status":"pending","steps":[{"component_type":"PowerShelf","status":"pending","total_components":8}]}]}`,
 	}
 }
@@ -34,7 +38,8 @@ func TestTaskGetIsAReport(t *testing.T) {
 	f := stocked()
 	waiting := &flowv1.Task{
 		Id: &flowv1.UUID{Id: taskTwo}, RackId: &flowv1.UUID{Id: ruleOne}, Operation: "rack ingest", Status: flowv1.TaskStatus_TASK_STATUS_WAITING,
-		Message: "Queued: waiting for rack to become available", CreatedAt: after(0), QueueExpiresAt: after(time.Hour), AppliedRuleId: &flowv1.UUID{Id: ruleOne},
+		Message: "Queued: waiting for rack to become available", CreatedAt: after(0), QueueExpiresAt: after(time.Hour),
+		AppliedRuleId: &flowv1.UUID{Id: ruleOne},
 	}
 	f.tasks = []*flowv1.Task{failedTask(), waiting}
 	got := against(t, f, "task", "get", taskOne, taskTwo)
@@ -88,7 +93,9 @@ ID                                    RACK    OPERATION  STATUS   CREATED       
 		t.Error(diff, got.err)
 	}
 	asked := f.asked()
-	wantAsked := &flowv1.ListTasksRequest{RackId: &flowv1.UUID{Id: rackOne}, ComponentId: &flowv1.UUID{Id: "m1"}, Pagination: &flowv1.Pagination{Limit: 2}}
+	wantAsked := &flowv1.ListTasksRequest{
+		RackId: &flowv1.UUID{Id: rackOne}, ComponentId: &flowv1.UUID{Id: "m1"}, Pagination: &flowv1.Pagination{Limit: 2},
+	}
 	if diff := cmp.Diff(proto.Message(wantAsked), asked[len(asked)-1], protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
@@ -117,7 +124,8 @@ func TestTaskCommandsRefuseBeforeAnyCall(t *testing.T) {
 		"watch --all -o yaml":         "task watch: --output must be table or json, got yaml",
 		"list --limit 0":              "task list: --limit must be greater than 0, got 0",
 		"list x":                      `task list: unexpected argument "x"`,
-		"list -o toml":                `invalid argument "toml" for "-o, --output" flag: unknown output format "toml": must be one of table, json, yaml, protojson`,
+		"list -o toml": `invalid argument "toml" for "-o, --output" flag: unknown output format "toml": ` +
+			"must be one of table, json, yaml, protojson",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
