@@ -312,9 +312,13 @@ func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid
 	if err != nil {
 		return fmt.Errorf("tasks of components: %w", err)
 	}
-	leaks, err := q.ComponentLeakTasks(ctx, db.ComponentLeakTasksParams{ComponentIds: ids})
-	if err != nil {
-		return fmt.Errorf("leak tasks of components: %w", err)
+	var leaks []db.ComponentLeakTasksRow
+	if leaked, err := q.TaskLeakAnswered(ctx); err != nil {
+		return fmt.Errorf("leak tasks: %w", err)
+	} else if leaked {
+		if leaks, err = q.ComponentLeakTasks(ctx, db.ComponentLeakTasksParams{ComponentIds: ids}); err != nil {
+			return fmt.Errorf("leak tasks of components: %w", err)
+		}
 	}
 	for _, b := range bmcs {
 		if c, ok := at[b.ComponentID]; ok {

@@ -153,7 +153,7 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 	p.check(t, "racks of a name", racks(RackQuery{Filter: named("rack-7")}), indexes{"RackList": {"rack_name_idx"}, "RackCount": {"rack_name_idx"}})
 	p.check(t, "racks with components", racks(RackQuery{Components: true}), indexes{
 		"ComponentListByRacks": byRack, "BMCList": {"bmc_component_idx"}, "DomainListByIDs": {"nvl_domain_pkey"},
-		"ComponentTaskStats": {"task_active_idx", "task_plan_pkey"}, "ComponentLeakTasks": {"task_plan_leak_component_idx", "task_pkey"},
+		"ComponentTaskStats": {"task_active_idx", "task_plan_pkey"}, "ComponentLeakTasks": {"task_plan_leak", "task_pkey"},
 	})
 	p.check(t, "a rack by external id", func(ctx context.Context) error {
 		_, err := GetRack(ctx, p.API, "core-7", false)
@@ -167,7 +167,7 @@ func TestReadsUseTheirIndexes(t *testing.T) {
 	p.check(t, "a rack by type plate", rack("NVIDIA"), indexes{"RackListBySerial": {"rack_serial_"}}) // either index
 	p.check(t, "components by name", components(ComponentQuery{}), indexes{
 		"ComponentPage": byName, "BMCList": {"bmc_component_idx"},
-		"ComponentTaskStats": {"task_active_idx", "task_plan_pkey"}, "ComponentLeakTasks": {"task_plan_leak_component_idx", "task_pkey"},
+		"ComponentTaskStats": {"task_active_idx", "task_plan_pkey"}, "ComponentLeakTasks": {"task_plan_leak", "task_pkey"},
 	})
 	p.check(t, "components by name downwards", components(ComponentQuery{Order: ByName, Descending: true}), indexes{"ComponentPage": byName})
 	p.check(t, "components of a name", components(ComponentQuery{Filter: named("tray-5")}), indexes{"ComponentPage": byName, "ComponentCount": {"Index Only Scan"}})

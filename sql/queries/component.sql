@@ -40,13 +40,11 @@ FROM (SELECT unnest(@ids::uuid[]) AS id, unnest(@types::text[]) AS type, unnest(
     unnest(@external_ids::text[]) AS external_id, unnest(@healths::bytea[]) AS health) AS input;
 
 -- name: ComponentLeakTasks :many
--- The newest task of each component that answers a leak in it. On a site that never had a leak no component is looked
--- for.
+-- The newest task of each component that answers a leak in it.
 SELECT DISTINCT ON (component_id) named.component_id::uuid AS component_id, named.state
 FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state, task.created_at, task.id
     FROM task_plan JOIN task ON task.id = task_plan.task_id
-    WHERE task_plan.answers_leak AND task_plan.component_ids && (
-        SELECT CASE WHEN EXISTS (SELECT FROM task_plan WHERE answers_leak) THEN @component_ids::uuid[] ELSE '{}' END)) AS named
+    WHERE task_plan.answers_leak AND task_plan.component_ids && @component_ids::uuid[]) AS named
 WHERE named.component_id = ANY (@component_ids)
 ORDER BY component_id, named.created_at DESC, named.id DESC;
 

@@ -80,6 +80,10 @@ WHERE (sqlc.narg('rack_id')::uuid IS NULL OR task.rack_id = sqlc.narg('rack_id')
 ORDER BY task.created_at DESC, task.id DESC
 LIMIT @max OFFSET @skip;
 
+-- name: TaskLeakAnswered :one
+-- Whether there ever was a leak: on most sites there was none, and looking for thousands of components is saved.
+SELECT EXISTS (SELECT FROM task_plan WHERE answers_leak);
+
 -- name: TaskListByIDs :many
 SELECT sqlc.embed(task), task_plan.component_ids, task_plan.request, task_plan.plan
 FROM task JOIN task_plan ON task_plan.task_id = task.id

@@ -155,8 +155,7 @@ const componentLeakTasks = `-- name: ComponentLeakTasks :many
 SELECT DISTINCT ON (component_id) named.component_id::uuid AS component_id, named.state
 FROM (SELECT unnest(task_plan.component_ids) AS component_id, task.state, task.created_at, task.id
     FROM task_plan JOIN task ON task.id = task_plan.task_id
-    WHERE task_plan.answers_leak AND task_plan.component_ids && (
-        SELECT CASE WHEN EXISTS (SELECT FROM task_plan WHERE answers_leak) THEN $1::uuid[] ELSE '{}' END)) AS named
+    WHERE task_plan.answers_leak AND task_plan.component_ids && $1::uuid[]) AS named
 WHERE named.component_id = ANY ($1)
 ORDER BY component_id, named.created_at DESC, named.id DESC
 `
@@ -170,8 +169,7 @@ type ComponentLeakTasksRow struct {
 	State       TaskState
 }
 
-// The newest task of each component that answers a leak in it. On a site that never had a leak no component is looked
-// for.
+// The newest task of each component that answers a leak in it.
 func (q *Queries) ComponentLeakTasks(ctx context.Context, arg ComponentLeakTasksParams) ([]ComponentLeakTasksRow, error) {
 	rows, err := q.db.Query(ctx, componentLeakTasks, arg.ComponentIds)
 	if err != nil {

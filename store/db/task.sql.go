@@ -312,6 +312,18 @@ func (q *Queries) TaskInsertMany(ctx context.Context, arg TaskInsertManyParams) 
 	return err
 }
 
+const taskLeakAnswered = `-- name: TaskLeakAnswered :one
+SELECT EXISTS (SELECT FROM task_plan WHERE answers_leak)
+`
+
+// Whether there ever was a leak: on most sites there was none, and looking for thousands of components is saved.
+func (q *Queries) TaskLeakAnswered(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, taskLeakAnswered)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const taskList = `-- name: TaskList :many
 SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
 FROM task JOIN task_plan ON task_plan.task_id = task.id
