@@ -152,38 +152,29 @@ func (s *service) PatchComponent(ctx context.Context, req *flowv1.PatchComponent
 // patchPosition reads the position of a patch: with a mask the parts it names, otherwise all of it. The mask concerns
 // nothing else.
 func patchPosition(p *inventory.ComponentPatch, req *flowv1.PatchComponentRequest) error {
-	parts := map[string]**int32{
-		"position.slot_id":  &p.Slot,
-		"position.tray_idx": &p.Tray,
-		"position.host_id":  &p.Host,
-	}
-	at := req.GetPosition()
-	values := map[string]int32{
-		"position.slot_id":  at.GetSlotId(),
-		"position.tray_idx": at.GetTrayIdx(),
-		"position.host_id":  at.GetHostId(),
-	}
-	if req.GetUpdateMask() == nil {
-		for path, part := range parts {
-			if at != nil {
-				*part = new(values[path])
-			}
-		}
+	at, mask := req.GetPosition(), req.GetUpdateMask()
+	switch {
+	case mask == nil && at == nil:
 		return nil
-	}
-	paths := req.GetUpdateMask().GetPaths()
-	if at == nil {
+	case mask == nil:
+		p.Slot, p.Tray, p.Host = new(at.GetSlotId()), new(at.GetTrayIdx()), new(at.GetHostId())
+		return nil
+	case at == nil:
 		return fault.Invalid("position", "position is required when update_mask contains position fields")
-	}
-	if len(paths) == 0 {
+	case len(mask.GetPaths()) == 0:
 		return fault.Invalid("update_mask", "update_mask paths are required")
 	}
-	for _, path := range paths {
-		part, ok := parts[path]
-		if !ok {
+	for _, path := range mask.GetPaths() {
+		switch path {
+		case "position.slot_id":
+			p.Slot = new(at.GetSlotId())
+		case "position.tray_idx":
+			p.Tray = new(at.GetTrayIdx())
+		case "position.host_id":
+			p.Host = new(at.GetHostId())
+		default:
 			return fault.Invalid("update_mask", "unsupported PatchComponent update_mask path %.64q", path)
 		}
-		*part = new(values[path])
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"rackflow.dev/flow/api/gen/flowv1/flowv1connect"
 )
 
-// maxMessage is the largest answer taken: a page of 1,000 racks with all components is about 40 MB.
+// maxMessage is the largest answer taken: a page of 1,000 racks with all components is about 14 MB.
 const maxMessage = 256 << 20
 
 // A connection over which nothing has come for pingAfter is tried, and given up when nothing comes back: a watch may be

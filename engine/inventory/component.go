@@ -292,17 +292,14 @@ func completeComponents(ctx context.Context, q *db.Queries, rows []db.LiveCompon
 // addParts adds to components of these racks their BMCs, tasks and leak handling. Whole says that they are all there are
 // in the racks.
 func addParts(ctx context.Context, q *db.Queries, racks []uuid.UUID, at map[uuid.UUID]*Component, whole bool) error {
-	wanted := db.BMCListParams{RackIds: racks, ComponentIds: []uuid.UUID{}}
-	if !whole {
-		wanted.RackIds = []uuid.UUID{}
-	}
 	ids := make([]uuid.UUID, 0, len(at))
 	for id, c := range at {
 		c.Leak = LeakNone
 		ids = append(ids, id)
 	}
-	if !whole {
-		wanted.ComponentIds = ids
+	wanted := db.BMCListParams{RackIds: []uuid.UUID{}, ComponentIds: ids}
+	if whole {
+		wanted = db.BMCListParams{RackIds: racks, ComponentIds: []uuid.UUID{}}
 	}
 	bmcs, err := q.BMCList(ctx, wanted)
 	if err != nil {

@@ -2,13 +2,10 @@ package inventory
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"rackflow.dev/flow/engine/fault"
-	"rackflow.dev/flow/store"
 	"rackflow.dev/flow/store/db"
 )
 
@@ -28,12 +25,8 @@ func createRack(ctx context.Context, q *db.Queries, r *NewRack) error {
 	var domain *uuid.UUID
 	if r.DomainID != uuid.Nil {
 		domain = &r.DomainID
-		_, err := q.DomainHold(ctx, db.DomainHoldParams{ID: r.DomainID})
-		if errors.Is(err, store.ErrNotFound) {
-			return fault.NotFound("NVLink domain %s not found", r.DomainID).On("rack.nvl_domain_ids[0]")
-		}
-		if err != nil {
-			return err
+		if _, err := q.DomainHold(ctx, db.DomainHoldParams{ID: r.DomainID}); err != nil {
+			return domainFault(err, r.DomainID, "rack.nvl_domain_ids[0]")
 		}
 	}
 	err := q.RackInsert(ctx, db.RackInsertParams{

@@ -113,12 +113,13 @@ func like(pattern string) (string, bool) {
 		return "", false
 	}
 	parts := splitPattern(strings.ToLower(pattern))
-	front, back := parts[0] == "", parts[len(parts)-1] == ""
+	anywhere := (parts[0] == "") == (parts[len(parts)-1] == "")
+	escape := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	for i, p := range parts {
-		parts[i] = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(p)
+		parts[i] = escape.Replace(p)
 	}
 	text := strings.Join(parts, "%")
-	if len(parts) == 1 || front == back {
+	if anywhere {
 		text = "%" + text + "%"
 	}
 	return text, true

@@ -123,12 +123,17 @@ func (c *NewComponent) check() error {
 	if err := checkLength(c.Path+".component_id", c.ExternalID); err != nil {
 		return err
 	}
+	return checkPosition(c.Path+".position", &c.Slot, &c.Tray, &c.Host)
+}
+
+// checkPosition refuses what is below -1, which is "not known". A nil part is one that is not given.
+func checkPosition(path string, slot, tray, host *int32) error {
 	for _, p := range []struct {
 		field string
-		value int32
-	}{{"slot_id", c.Slot}, {"tray_idx", c.Tray}, {"host_id", c.Host}} {
-		if p.value < -1 {
-			return fault.Invalid(c.Path+".position."+p.field, "%d is below -1", p.value)
+		value *int32
+	}{{"slot_id", slot}, {"tray_idx", tray}, {"host_id", host}} {
+		if p.value != nil && *p.value < -1 {
+			return fault.Invalid(path+"."+p.field, "%d is below -1", *p.value)
 		}
 	}
 	return nil

@@ -32,13 +32,8 @@ func PatchComponent(ctx context.Context, pool *pgxpool.Pool, p ComponentPatch) (
 	if err := checkTwins([]NewComponent{{BMCs: p.BMCs}}); err != nil {
 		return Component{}, err
 	}
-	for _, at := range []struct {
-		field string
-		value *int32
-	}{{"slot_id", p.Slot}, {"tray_idx", p.Tray}, {"host_id", p.Host}} {
-		if at.value != nil && *at.value < -1 {
-			return Component{}, fault.Invalid("position."+at.field, "%d is below -1", *at.value)
-		}
+	if err := checkPosition("position", p.Slot, p.Tray, p.Host); err != nil {
+		return Component{}, err
 	}
 	var patched Component
 	err := write(ctx, pool, func(q *db.Queries) error {

@@ -121,7 +121,7 @@ func (p *RackPatch) apply(ctx context.Context, q *db.Queries) (PatchReport, erro
 	if err != nil {
 		return report, err
 	}
-	bmcs, err := bmcsOf(ctx, q, rows)
+	bmcs, err := bmcsOf(ctx, q, rack.ID)
 	if err != nil {
 		return report, err
 	}
@@ -271,13 +271,10 @@ func (c RackPatchComponent) patch(row db.Component, bmcs []BMC, ch *changes) Com
 	return r
 }
 
-func bmcsOf(ctx context.Context, q *db.Queries, rows []db.Component) (map[uuid.UUID][]BMC, error) {
-	ids := make([]uuid.UUID, len(rows))
-	for i, row := range rows {
-		ids[i] = row.ID
-	}
-	list, err := q.BMCList(ctx, db.BMCListParams{RackIds: []uuid.UUID{}, ComponentIds: ids})
-	of := make(map[uuid.UUID][]BMC, len(rows))
+// bmcsOf reads the BMCs of a rack by component.
+func bmcsOf(ctx context.Context, q *db.Queries, rack uuid.UUID) (map[uuid.UUID][]BMC, error) {
+	list, err := q.BMCList(ctx, db.BMCListParams{RackIds: []uuid.UUID{rack}, ComponentIds: []uuid.UUID{}})
+	of := map[uuid.UUID][]BMC{}
 	for _, b := range list {
 		of[b.ComponentID] = append(of[b.ComponentID], b)
 	}

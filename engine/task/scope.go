@@ -26,7 +26,8 @@ func targets(ctx context.Context, q *db.Queries, scope inventory.Scope) ([]rackT
 	if err != nil {
 		return nil, err
 	}
-	rows, err := q.ComponentTargets(ctx, db.ComponentTargetsParams{RackIds: sel.RackIDs(), Ids: sel.Components})
+	racks := sel.RackIDs()
+	rows, err := q.ComponentTargets(ctx, db.ComponentTargetsParams{RackIds: racks, Ids: sel.Components})
 	if err != nil {
 		return nil, fmt.Errorf("components of the scope: %w", err)
 	}
@@ -44,7 +45,6 @@ func targets(ctx context.Context, q *db.Queries, scope inventory.Scope) ([]rackT
 	if len(homeless) > 0 {
 		return nil, fault.Precondition("selected components are in no rack: %s", strings.Join(homeless, ", "))
 	}
-	racks := sel.RackIDs()
 	if sel.Racks == nil {
 		for id := range byRack {
 			racks = append(racks, id)
