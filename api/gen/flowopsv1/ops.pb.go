@@ -11,6 +11,7 @@ package flowopsv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	flowv1 "rackflow.dev/flow/api/gen/flowv1"
 	reflect "reflect"
@@ -24,6 +25,176 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// What would become of a rack's task when it is submitted now.
+type Admission int32
+
+const (
+	Admission_ADMISSION_UNSPECIFIED Admission = 0
+	// It would start.
+	Admission_ADMISSION_STARTED Admission = 1
+	// It would wait for the tasks it conflicts with.
+	Admission_ADMISSION_QUEUED Admission = 2
+	// There would be no task.
+	Admission_ADMISSION_REFUSED Admission = 3
+)
+
+// Enum value maps for Admission.
+var (
+	Admission_name = map[int32]string{
+		0: "ADMISSION_UNSPECIFIED",
+		1: "ADMISSION_STARTED",
+		2: "ADMISSION_QUEUED",
+		3: "ADMISSION_REFUSED",
+	}
+	Admission_value = map[string]int32{
+		"ADMISSION_UNSPECIFIED": 0,
+		"ADMISSION_STARTED":     1,
+		"ADMISSION_QUEUED":      2,
+		"ADMISSION_REFUSED":     3,
+	}
+)
+
+func (x Admission) Enum() *Admission {
+	p := new(Admission)
+	*p = x
+	return p
+}
+
+func (x Admission) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Admission) Descriptor() protoreflect.EnumDescriptor {
+	return file_ops_proto_enumTypes[0].Descriptor()
+}
+
+func (Admission) Type() protoreflect.EnumType {
+	return &file_ops_proto_enumTypes[0]
+}
+
+func (x Admission) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Admission.Descriptor instead.
+func (Admission) EnumDescriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{0}
+}
+
+// Why a rule governs an operation on a rack; the first that there is wins.
+type RuleSource int32
+
+const (
+	RuleSource_RULE_SOURCE_UNSPECIFIED RuleSource = 0
+	// The request names it.
+	RuleSource_RULE_SOURCE_REQUEST RuleSource = 1
+	// It is associated with the rack.
+	RuleSource_RULE_SOURCE_ASSOCIATION RuleSource = 2
+	// It is the stored default of the operation.
+	RuleSource_RULE_SOURCE_DEFAULT RuleSource = 3
+	// Flow brings it along.
+	RuleSource_RULE_SOURCE_BUILTIN RuleSource = 4
+)
+
+// Enum value maps for RuleSource.
+var (
+	RuleSource_name = map[int32]string{
+		0: "RULE_SOURCE_UNSPECIFIED",
+		1: "RULE_SOURCE_REQUEST",
+		2: "RULE_SOURCE_ASSOCIATION",
+		3: "RULE_SOURCE_DEFAULT",
+		4: "RULE_SOURCE_BUILTIN",
+	}
+	RuleSource_value = map[string]int32{
+		"RULE_SOURCE_UNSPECIFIED": 0,
+		"RULE_SOURCE_REQUEST":     1,
+		"RULE_SOURCE_ASSOCIATION": 2,
+		"RULE_SOURCE_DEFAULT":     3,
+		"RULE_SOURCE_BUILTIN":     4,
+	}
+)
+
+func (x RuleSource) Enum() *RuleSource {
+	p := new(RuleSource)
+	*p = x
+	return p
+}
+
+func (x RuleSource) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RuleSource) Descriptor() protoreflect.EnumDescriptor {
+	return file_ops_proto_enumTypes[1].Descriptor()
+}
+
+func (RuleSource) Type() protoreflect.EnumType {
+	return &file_ops_proto_enumTypes[1]
+}
+
+func (x RuleSource) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RuleSource.Descriptor instead.
+func (RuleSource) EnumDescriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{1}
+}
+
+// What became of a rule of a batch.
+type RuleOutcome int32
+
+const (
+	RuleOutcome_RULE_OUTCOME_UNSPECIFIED RuleOutcome = 0
+	RuleOutcome_RULE_OUTCOME_CREATED     RuleOutcome = 1
+	RuleOutcome_RULE_OUTCOME_OVERWRITTEN RuleOutcome = 2
+	// One is stored already and was left as it is.
+	RuleOutcome_RULE_OUTCOME_SKIPPED RuleOutcome = 3
+)
+
+// Enum value maps for RuleOutcome.
+var (
+	RuleOutcome_name = map[int32]string{
+		0: "RULE_OUTCOME_UNSPECIFIED",
+		1: "RULE_OUTCOME_CREATED",
+		2: "RULE_OUTCOME_OVERWRITTEN",
+		3: "RULE_OUTCOME_SKIPPED",
+	}
+	RuleOutcome_value = map[string]int32{
+		"RULE_OUTCOME_UNSPECIFIED": 0,
+		"RULE_OUTCOME_CREATED":     1,
+		"RULE_OUTCOME_OVERWRITTEN": 2,
+		"RULE_OUTCOME_SKIPPED":     3,
+	}
+)
+
+func (x RuleOutcome) Enum() *RuleOutcome {
+	p := new(RuleOutcome)
+	*p = x
+	return p
+}
+
+func (x RuleOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RuleOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_ops_proto_enumTypes[2].Descriptor()
+}
+
+func (RuleOutcome) Type() protoreflect.EnumType {
+	return &file_ops_proto_enumTypes[2]
+}
+
+func (x RuleOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RuleOutcome.Descriptor instead.
+func (RuleOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{2}
+}
 
 // What an event is about.
 type TaskEventKind int32
@@ -82,11 +253,11 @@ func (x TaskEventKind) String() string {
 }
 
 func (TaskEventKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_ops_proto_enumTypes[0].Descriptor()
+	return file_ops_proto_enumTypes[3].Descriptor()
 }
 
 func (TaskEventKind) Type() protoreflect.EnumType {
-	return &file_ops_proto_enumTypes[0]
+	return &file_ops_proto_enumTypes[3]
 }
 
 func (x TaskEventKind) Number() protoreflect.EnumNumber {
@@ -95,7 +266,1372 @@ func (x TaskEventKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TaskEventKind.Descriptor instead.
 func (TaskEventKind) EnumDescriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{3}
+}
+
+// An operation to explain, as the request that would start it.
+type ExplainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Operation:
+	//
+	//	*ExplainRequest_PowerOn
+	//	*ExplainRequest_PowerOff
+	//	*ExplainRequest_PowerReset
+	//	*ExplainRequest_AcPowerCycle
+	//	*ExplainRequest_UpgradeFirmware
+	//	*ExplainRequest_BringUp
+	//	*ExplainRequest_Ingest
+	//	*ExplainRequest_Decommission
+	Operation     isExplainRequest_Operation `protobuf_oneof:"operation"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_ops_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
 	return file_ops_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ExplainRequest) GetOperation() isExplainRequest_Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetPowerOn() *flowv1.PowerOnRackRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_PowerOn); ok {
+			return x.PowerOn
+		}
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetPowerOff() *flowv1.PowerOffRackRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_PowerOff); ok {
+			return x.PowerOff
+		}
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetPowerReset() *flowv1.PowerResetRackRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_PowerReset); ok {
+			return x.PowerReset
+		}
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetAcPowerCycle() *flowv1.ACPowerCycleRackRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_AcPowerCycle); ok {
+			return x.AcPowerCycle
+		}
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetUpgradeFirmware() *flowv1.UpgradeFirmwareRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_UpgradeFirmware); ok {
+			return x.UpgradeFirmware
+		}
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetBringUp() *flowv1.BringUpRackRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_BringUp); ok {
+			return x.BringUp
+		}
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetIngest() *flowv1.IngestRackRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_Ingest); ok {
+			return x.Ingest
+		}
+	}
+	return nil
+}
+
+func (x *ExplainRequest) GetDecommission() *flowv1.DecommissionRackRequest {
+	if x != nil {
+		if x, ok := x.Operation.(*ExplainRequest_Decommission); ok {
+			return x.Decommission
+		}
+	}
+	return nil
+}
+
+type isExplainRequest_Operation interface {
+	isExplainRequest_Operation()
+}
+
+type ExplainRequest_PowerOn struct {
+	PowerOn *flowv1.PowerOnRackRequest `protobuf:"bytes,1,opt,name=power_on,json=powerOn,proto3,oneof"`
+}
+
+type ExplainRequest_PowerOff struct {
+	PowerOff *flowv1.PowerOffRackRequest `protobuf:"bytes,2,opt,name=power_off,json=powerOff,proto3,oneof"`
+}
+
+type ExplainRequest_PowerReset struct {
+	PowerReset *flowv1.PowerResetRackRequest `protobuf:"bytes,3,opt,name=power_reset,json=powerReset,proto3,oneof"`
+}
+
+type ExplainRequest_AcPowerCycle struct {
+	AcPowerCycle *flowv1.ACPowerCycleRackRequest `protobuf:"bytes,4,opt,name=ac_power_cycle,json=acPowerCycle,proto3,oneof"`
+}
+
+type ExplainRequest_UpgradeFirmware struct {
+	UpgradeFirmware *flowv1.UpgradeFirmwareRequest `protobuf:"bytes,5,opt,name=upgrade_firmware,json=upgradeFirmware,proto3,oneof"`
+}
+
+type ExplainRequest_BringUp struct {
+	BringUp *flowv1.BringUpRackRequest `protobuf:"bytes,6,opt,name=bring_up,json=bringUp,proto3,oneof"`
+}
+
+type ExplainRequest_Ingest struct {
+	Ingest *flowv1.IngestRackRequest `protobuf:"bytes,7,opt,name=ingest,proto3,oneof"`
+}
+
+type ExplainRequest_Decommission struct {
+	Decommission *flowv1.DecommissionRackRequest `protobuf:"bytes,8,opt,name=decommission,proto3,oneof"`
+}
+
+func (*ExplainRequest_PowerOn) isExplainRequest_Operation() {}
+
+func (*ExplainRequest_PowerOff) isExplainRequest_Operation() {}
+
+func (*ExplainRequest_PowerReset) isExplainRequest_Operation() {}
+
+func (*ExplainRequest_AcPowerCycle) isExplainRequest_Operation() {}
+
+func (*ExplainRequest_UpgradeFirmware) isExplainRequest_Operation() {}
+
+func (*ExplainRequest_BringUp) isExplainRequest_Operation() {}
+
+func (*ExplainRequest_Ingest) isExplainRequest_Operation() {}
+
+func (*ExplainRequest_Decommission) isExplainRequest_Operation() {}
+
+// What an operation would do.
+type ExplainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One per rack, by rack UUID.
+	Racks         []*RackExplanation `protobuf:"bytes,1,rep,name=racks,proto3" json:"racks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_ops_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ExplainResponse) GetRacks() []*RackExplanation {
+	if x != nil {
+		return x.Racks
+	}
+	return nil
+}
+
+// What an operation would do to one rack.
+type RackExplanation struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	RackId     *flowv1.UUID           `protobuf:"bytes,1,opt,name=rack_id,json=rackId,proto3" json:"rack_id,omitempty"`
+	RackName   string                 `protobuf:"bytes,2,opt,name=rack_name,json=rackName,proto3" json:"rack_name,omitempty"`
+	Plan       *TaskPlan              `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
+	RuleSource RuleSource             `protobuf:"varint,4,opt,name=rule_source,json=ruleSource,proto3,enum=flow.ops.v1.RuleSource" json:"rule_source,omitempty"`
+	Admission  Admission              `protobuf:"varint,5,opt,name=admission,proto3,enum=flow.ops.v1.Admission" json:"admission,omitempty"`
+	// Why it would wait or be refused.
+	Reason    string          `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Conflicts []*TaskConflict `protobuf:"bytes,7,rep,name=conflicts,proto3" json:"conflicts,omitempty"`
+	// Components whose status holds disruptive actions up, and those whose status is not known.
+	BlockedComponents []*BlockedComponent `protobuf:"bytes,8,rep,name=blocked_components,json=blockedComponents,proto3" json:"blocked_components,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *RackExplanation) Reset() {
+	*x = RackExplanation{}
+	mi := &file_ops_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RackExplanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RackExplanation) ProtoMessage() {}
+
+func (x *RackExplanation) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RackExplanation.ProtoReflect.Descriptor instead.
+func (*RackExplanation) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RackExplanation) GetRackId() *flowv1.UUID {
+	if x != nil {
+		return x.RackId
+	}
+	return nil
+}
+
+func (x *RackExplanation) GetRackName() string {
+	if x != nil {
+		return x.RackName
+	}
+	return ""
+}
+
+func (x *RackExplanation) GetPlan() *TaskPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *RackExplanation) GetRuleSource() RuleSource {
+	if x != nil {
+		return x.RuleSource
+	}
+	return RuleSource_RULE_SOURCE_UNSPECIFIED
+}
+
+func (x *RackExplanation) GetAdmission() Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return Admission_ADMISSION_UNSPECIFIED
+}
+
+func (x *RackExplanation) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RackExplanation) GetConflicts() []*TaskConflict {
+	if x != nil {
+		return x.Conflicts
+	}
+	return nil
+}
+
+func (x *RackExplanation) GetBlockedComponents() []*BlockedComponent {
+	if x != nil {
+		return x.BlockedComponents
+	}
+	return nil
+}
+
+// A task that is in the way of another.
+type TaskConflict struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	TaskId *flowv1.UUID           `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	Status flowv1.TaskStatus      `protobuf:"varint,2,opt,name=status,proto3,enum=v1.TaskStatus" json:"status,omitempty"`
+	// As power_control/power_on.
+	Operation string `protobuf:"bytes,3,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Name of the conflict rule, as C1.
+	Rule          string `protobuf:"bytes,4,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskConflict) Reset() {
+	*x = TaskConflict{}
+	mi := &file_ops_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskConflict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskConflict) ProtoMessage() {}
+
+func (x *TaskConflict) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskConflict.ProtoReflect.Descriptor instead.
+func (*TaskConflict) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TaskConflict) GetTaskId() *flowv1.UUID {
+	if x != nil {
+		return x.TaskId
+	}
+	return nil
+}
+
+func (x *TaskConflict) GetStatus() flowv1.TaskStatus {
+	if x != nil {
+		return x.Status
+	}
+	return flowv1.TaskStatus(0)
+}
+
+func (x *TaskConflict) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *TaskConflict) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+// A component that is not known to be ready.
+type BlockedComponent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ComponentId   *flowv1.UUID           `protobuf:"bytes,1,opt,name=component_id,json=componentId,proto3" json:"component_id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	ComponentType string                 `protobuf:"bytes,3,opt,name=component_type,json=componentType,proto3" json:"component_type,omitempty"`
+	// Its phase, or why that is not known.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Whether disruptive actions wait for it, at most as long as the readiness gate does.
+	Blocks        bool `protobuf:"varint,5,opt,name=blocks,proto3" json:"blocks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlockedComponent) Reset() {
+	*x = BlockedComponent{}
+	mi := &file_ops_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlockedComponent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlockedComponent) ProtoMessage() {}
+
+func (x *BlockedComponent) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlockedComponent.ProtoReflect.Descriptor instead.
+func (*BlockedComponent) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *BlockedComponent) GetComponentId() *flowv1.UUID {
+	if x != nil {
+		return x.ComponentId
+	}
+	return nil
+}
+
+func (x *BlockedComponent) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BlockedComponent) GetComponentType() string {
+	if x != nil {
+		return x.ComponentType
+	}
+	return ""
+}
+
+func (x *BlockedComponent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *BlockedComponent) GetBlocks() bool {
+	if x != nil {
+		return x.Blocks
+	}
+	return false
+}
+
+// A rule applied to the components of one rack.
+type TaskPlan struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As power_control/power_on.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Absent for a built-in rule.
+	RuleId   *flowv1.UUID    `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	RuleName string          `protobuf:"bytes,3,opt,name=rule_name,json=ruleName,proto3" json:"rule_name,omitempty"`
+	Stages   []*PlannedStage `protobuf:"bytes,4,rep,name=stages,proto3" json:"stages,omitempty"`
+	// Components by type, in the order they are worked on.
+	Components []*PlannedComponents `protobuf:"bytes,5,rep,name=components,proto3" json:"components,omitempty"`
+	// What the rule waits for in any case; calls to the hardware are not counted.
+	Shortest *durationpb.Duration `protobuf:"bytes,6,opt,name=shortest,proto3" json:"shortest,omitempty"`
+	// When every call and every poll takes as long as it may.
+	Longest       *durationpb.Duration `protobuf:"bytes,7,opt,name=longest,proto3" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskPlan) Reset() {
+	*x = TaskPlan{}
+	mi := &file_ops_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskPlan) ProtoMessage() {}
+
+func (x *TaskPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
+func (*TaskPlan) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TaskPlan) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *TaskPlan) GetRuleId() *flowv1.UUID {
+	if x != nil {
+		return x.RuleId
+	}
+	return nil
+}
+
+func (x *TaskPlan) GetRuleName() string {
+	if x != nil {
+		return x.RuleName
+	}
+	return ""
+}
+
+func (x *TaskPlan) GetStages() []*PlannedStage {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
+func (x *TaskPlan) GetComponents() []*PlannedComponents {
+	if x != nil {
+		return x.Components
+	}
+	return nil
+}
+
+func (x *TaskPlan) GetShortest() *durationpb.Duration {
+	if x != nil {
+		return x.Shortest
+	}
+	return nil
+}
+
+func (x *TaskPlan) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+// The components of one type.
+type PlannedComponents struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ComponentType string                 `protobuf:"bytes,1,opt,name=component_type,json=componentType,proto3" json:"component_type,omitempty"`
+	ComponentIds  []*flowv1.UUID         `protobuf:"bytes,2,rep,name=component_ids,json=componentIds,proto3" json:"component_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedComponents) Reset() {
+	*x = PlannedComponents{}
+	mi := &file_ops_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedComponents) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedComponents) ProtoMessage() {}
+
+func (x *PlannedComponents) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedComponents.ProtoReflect.Descriptor instead.
+func (*PlannedComponents) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PlannedComponents) GetComponentType() string {
+	if x != nil {
+		return x.ComponentType
+	}
+	return ""
+}
+
+func (x *PlannedComponents) GetComponentIds() []*flowv1.UUID {
+	if x != nil {
+		return x.ComponentIds
+	}
+	return nil
+}
+
+// A stage; it begins when the one before it has ended.
+type PlannedStage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rule's number.
+	Number        int32          `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Steps         []*PlannedStep `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedStage) Reset() {
+	*x = PlannedStage{}
+	mi := &file_ops_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedStage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedStage) ProtoMessage() {}
+
+func (x *PlannedStage) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedStage.ProtoReflect.Descriptor instead.
+func (*PlannedStage) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PlannedStage) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PlannedStage) GetSteps() []*PlannedStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// What happens to the components of one type in a stage.
+type PlannedStep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ComponentType string                 `protobuf:"bytes,1,opt,name=component_type,json=componentType,proto3" json:"component_type,omitempty"`
+	// No component of the type is targeted.
+	Skipped bool `protobuf:"varint,2,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// Completed already, by the task this one goes on from.
+	Done            bool  `protobuf:"varint,3,opt,name=done,proto3" json:"done,omitempty"`
+	TotalComponents int32 `protobuf:"varint,4,opt,name=total_components,json=totalComponents,proto3" json:"total_components,omitempty"`
+	// Components at a time; 0 is no limit.
+	MaxParallel   int32                `protobuf:"varint,5,opt,name=max_parallel,json=maxParallel,proto3" json:"max_parallel,omitempty"`
+	Actions       []*PlannedAction     `protobuf:"bytes,6,rep,name=actions,proto3" json:"actions,omitempty"`
+	Shortest      *durationpb.Duration `protobuf:"bytes,7,opt,name=shortest,proto3" json:"shortest,omitempty"`
+	Longest       *durationpb.Duration `protobuf:"bytes,8,opt,name=longest,proto3" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedStep) Reset() {
+	*x = PlannedStep{}
+	mi := &file_ops_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedStep) ProtoMessage() {}
+
+func (x *PlannedStep) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedStep.ProtoReflect.Descriptor instead.
+func (*PlannedStep) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PlannedStep) GetComponentType() string {
+	if x != nil {
+		return x.ComponentType
+	}
+	return ""
+}
+
+func (x *PlannedStep) GetSkipped() bool {
+	if x != nil {
+		return x.Skipped
+	}
+	return false
+}
+
+func (x *PlannedStep) GetDone() bool {
+	if x != nil {
+		return x.Done
+	}
+	return false
+}
+
+func (x *PlannedStep) GetTotalComponents() int32 {
+	if x != nil {
+		return x.TotalComponents
+	}
+	return 0
+}
+
+func (x *PlannedStep) GetMaxParallel() int32 {
+	if x != nil {
+		return x.MaxParallel
+	}
+	return 0
+}
+
+func (x *PlannedStep) GetActions() []*PlannedAction {
+	if x != nil {
+		return x.Actions
+	}
+	return nil
+}
+
+func (x *PlannedStep) GetShortest() *durationpb.Duration {
+	if x != nil {
+		return x.Shortest
+	}
+	return nil
+}
+
+func (x *PlannedStep) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+// One act of a step.
+type PlannedAction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// pre, main, post or delay.
+	Phase string `protobuf:"bytes,1,opt,name=phase,proto3" json:"phase,omitempty"`
+	Name  string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// What it is about, for people: "power_off", "until Off", "10s".
+	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	// How often it is done, for so many components at a time.
+	Batches int32 `protobuf:"varint,4,opt,name=batches,proto3" json:"batches,omitempty"`
+	// Bound of one call; absent where there is none.
+	AttemptTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=attempt_timeout,json=attemptTimeout,proto3" json:"attempt_timeout,omitempty"`
+	MaxAttempts    int32                `protobuf:"varint,6,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
+	// Of an action that polls.
+	Timeout       *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	PollInterval  *durationpb.Duration `protobuf:"bytes,8,opt,name=poll_interval,json=pollInterval,proto3" json:"poll_interval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedAction) Reset() {
+	*x = PlannedAction{}
+	mi := &file_ops_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedAction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedAction) ProtoMessage() {}
+
+func (x *PlannedAction) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedAction.ProtoReflect.Descriptor instead.
+func (*PlannedAction) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PlannedAction) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *PlannedAction) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PlannedAction) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *PlannedAction) GetBatches() int32 {
+	if x != nil {
+		return x.Batches
+	}
+	return 0
+}
+
+func (x *PlannedAction) GetAttemptTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.AttemptTimeout
+	}
+	return nil
+}
+
+func (x *PlannedAction) GetMaxAttempts() int32 {
+	if x != nil {
+		return x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *PlannedAction) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *PlannedAction) GetPollInterval() *durationpb.Duration {
+	if x != nil {
+		return x.PollInterval
+	}
+	return nil
+}
+
+// Whose plan to show.
+type GetTaskPlanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TaskId        *flowv1.UUID           `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTaskPlanRequest) Reset() {
+	*x = GetTaskPlanRequest{}
+	mi := &file_ops_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTaskPlanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTaskPlanRequest) ProtoMessage() {}
+
+func (x *GetTaskPlanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTaskPlanRequest.ProtoReflect.Descriptor instead.
+func (*GetTaskPlanRequest) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *GetTaskPlanRequest) GetTaskId() *flowv1.UUID {
+	if x != nil {
+		return x.TaskId
+	}
+	return nil
+}
+
+// The plan of a task. The plan of a WAITING task is made anew when it is promoted.
+type GetTaskPlanResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Plan  *TaskPlan              `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	// The task this one goes on from; absent when it is no retry.
+	RetryOf *flowv1.UUID `protobuf:"bytes,2,opt,name=retry_of,json=retryOf,proto3" json:"retry_of,omitempty"`
+	// The task that goes on from this one; absent when there is none.
+	RetriedBy     *flowv1.UUID `protobuf:"bytes,3,opt,name=retried_by,json=retriedBy,proto3" json:"retried_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTaskPlanResponse) Reset() {
+	*x = GetTaskPlanResponse{}
+	mi := &file_ops_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTaskPlanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTaskPlanResponse) ProtoMessage() {}
+
+func (x *GetTaskPlanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTaskPlanResponse.ProtoReflect.Descriptor instead.
+func (*GetTaskPlanResponse) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetTaskPlanResponse) GetPlan() *TaskPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *GetTaskPlanResponse) GetRetryOf() *flowv1.UUID {
+	if x != nil {
+		return x.RetryOf
+	}
+	return nil
+}
+
+func (x *GetTaskPlanResponse) GetRetriedBy() *flowv1.UUID {
+	if x != nil {
+		return x.RetriedBy
+	}
+	return nil
+}
+
+// What to go on with.
+type RetryTaskRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	TaskId *flowv1.UUID           `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// Absent: the description of the task that is retried.
+	Description  *string              `protobuf:"bytes,2,opt,name=description,proto3,oneof" json:"description,omitempty"`
+	QueueOptions *flowv1.QueueOptions `protobuf:"bytes,3,opt,name=queue_options,json=queueOptions,proto3,oneof" json:"queue_options,omitempty"`
+	// Absent: as for the task that is retried.
+	OverrideReadinessCheck *bool `protobuf:"varint,4,opt,name=override_readiness_check,json=overrideReadinessCheck,proto3,oneof" json:"override_readiness_check,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *RetryTaskRequest) Reset() {
+	*x = RetryTaskRequest{}
+	mi := &file_ops_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryTaskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryTaskRequest) ProtoMessage() {}
+
+func (x *RetryTaskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryTaskRequest.ProtoReflect.Descriptor instead.
+func (*RetryTaskRequest) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RetryTaskRequest) GetTaskId() *flowv1.UUID {
+	if x != nil {
+		return x.TaskId
+	}
+	return nil
+}
+
+func (x *RetryTaskRequest) GetDescription() string {
+	if x != nil && x.Description != nil {
+		return *x.Description
+	}
+	return ""
+}
+
+func (x *RetryTaskRequest) GetQueueOptions() *flowv1.QueueOptions {
+	if x != nil {
+		return x.QueueOptions
+	}
+	return nil
+}
+
+func (x *RetryTaskRequest) GetOverrideReadinessCheck() bool {
+	if x != nil && x.OverrideReadinessCheck != nil {
+		return *x.OverrideReadinessCheck
+	}
+	return false
+}
+
+// The task that goes on.
+type RetryTaskResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	TaskId *flowv1.UUID           `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// The rule's number of the stage it goes on from.
+	Stage         int32 `protobuf:"varint,2,opt,name=stage,proto3" json:"stage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryTaskResponse) Reset() {
+	*x = RetryTaskResponse{}
+	mi := &file_ops_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryTaskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryTaskResponse) ProtoMessage() {}
+
+func (x *RetryTaskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryTaskResponse.ProtoReflect.Descriptor instead.
+func (*RetryTaskResponse) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RetryTaskResponse) GetTaskId() *flowv1.UUID {
+	if x != nil {
+		return x.TaskId
+	}
+	return nil
+}
+
+func (x *RetryTaskResponse) GetStage() int32 {
+	if x != nil {
+		return x.Stage
+	}
+	return 0
+}
+
+// A rule of a batch.
+type OperationRuleDraft struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Name               string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Description        string                 `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	OperationType      flowv1.OperationType   `protobuf:"varint,3,opt,name=operation_type,json=operationType,proto3,enum=v1.OperationType" json:"operation_type,omitempty"`
+	OperationCode      string                 `protobuf:"bytes,4,opt,name=operation_code,json=operationCode,proto3" json:"operation_code,omitempty"`
+	RuleDefinitionJson string                 `protobuf:"bytes,5,opt,name=rule_definition_json,json=ruleDefinitionJson,proto3" json:"rule_definition_json,omitempty"`
+	IsDefault          bool                   `protobuf:"varint,6,opt,name=is_default,json=isDefault,proto3" json:"is_default,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *OperationRuleDraft) Reset() {
+	*x = OperationRuleDraft{}
+	mi := &file_ops_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OperationRuleDraft) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OperationRuleDraft) ProtoMessage() {}
+
+func (x *OperationRuleDraft) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OperationRuleDraft.ProtoReflect.Descriptor instead.
+func (*OperationRuleDraft) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *OperationRuleDraft) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OperationRuleDraft) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *OperationRuleDraft) GetOperationType() flowv1.OperationType {
+	if x != nil {
+		return x.OperationType
+	}
+	return flowv1.OperationType(0)
+}
+
+func (x *OperationRuleDraft) GetOperationCode() string {
+	if x != nil {
+		return x.OperationCode
+	}
+	return ""
+}
+
+func (x *OperationRuleDraft) GetRuleDefinitionJson() string {
+	if x != nil {
+		return x.RuleDefinitionJson
+	}
+	return ""
+}
+
+func (x *OperationRuleDraft) GetIsDefault() bool {
+	if x != nil {
+		return x.IsDefault
+	}
+	return false
+}
+
+// Rules to store.
+type ReplaceOperationRulesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 1000; processed in order.
+	Rules []*OperationRuleDraft `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Replaces rules that are stored already; otherwise they are left as they are.
+	Overwrite     bool `protobuf:"varint,2,opt,name=overwrite,proto3" json:"overwrite,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplaceOperationRulesRequest) Reset() {
+	*x = ReplaceOperationRulesRequest{}
+	mi := &file_ops_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplaceOperationRulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplaceOperationRulesRequest) ProtoMessage() {}
+
+func (x *ReplaceOperationRulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplaceOperationRulesRequest.ProtoReflect.Descriptor instead.
+func (*ReplaceOperationRulesRequest) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReplaceOperationRulesRequest) GetRules() []*OperationRuleDraft {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *ReplaceOperationRulesRequest) GetOverwrite() bool {
+	if x != nil {
+		return x.Overwrite
+	}
+	return false
+}
+
+// What became of the batch, in its order.
+type ReplaceOperationRulesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rules         []*ReplacedRule        `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplaceOperationRulesResponse) Reset() {
+	*x = ReplaceOperationRulesResponse{}
+	mi := &file_ops_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplaceOperationRulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplaceOperationRulesResponse) ProtoMessage() {}
+
+func (x *ReplaceOperationRulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplaceOperationRulesResponse.ProtoReflect.Descriptor instead.
+func (*ReplaceOperationRulesResponse) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReplaceOperationRulesResponse) GetRules() []*ReplacedRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// A rule of the batch.
+type ReplacedRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the stored rule.
+	Id            *flowv1.UUID `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Outcome       RuleOutcome  `protobuf:"varint,2,opt,name=outcome,proto3,enum=flow.ops.v1.RuleOutcome" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplacedRule) Reset() {
+	*x = ReplacedRule{}
+	mi := &file_ops_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplacedRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplacedRule) ProtoMessage() {}
+
+func (x *ReplacedRule) ProtoReflect() protoreflect.Message {
+	mi := &file_ops_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplacedRule.ProtoReflect.Descriptor instead.
+func (*ReplacedRule) Descriptor() ([]byte, []int) {
+	return file_ops_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReplacedRule) GetId() *flowv1.UUID {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *ReplacedRule) GetOutcome() RuleOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return RuleOutcome_RULE_OUTCOME_UNSPECIFIED
 }
 
 // Which rack to restore.
@@ -109,7 +1645,7 @@ type RestoreRackRequest struct {
 
 func (x *RestoreRackRequest) Reset() {
 	*x = RestoreRackRequest{}
-	mi := &file_ops_proto_msgTypes[0]
+	mi := &file_ops_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -121,7 +1657,7 @@ func (x *RestoreRackRequest) String() string {
 func (*RestoreRackRequest) ProtoMessage() {}
 
 func (x *RestoreRackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ops_proto_msgTypes[0]
+	mi := &file_ops_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -134,7 +1670,7 @@ func (x *RestoreRackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRackRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRackRequest) Descriptor() ([]byte, []int) {
-	return file_ops_proto_rawDescGZIP(), []int{0}
+	return file_ops_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RestoreRackRequest) GetId() *flowv1.UUID {
@@ -155,7 +1691,7 @@ type RestoreRackResponse struct {
 
 func (x *RestoreRackResponse) Reset() {
 	*x = RestoreRackResponse{}
-	mi := &file_ops_proto_msgTypes[1]
+	mi := &file_ops_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -167,7 +1703,7 @@ func (x *RestoreRackResponse) String() string {
 func (*RestoreRackResponse) ProtoMessage() {}
 
 func (x *RestoreRackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ops_proto_msgTypes[1]
+	mi := &file_ops_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -180,7 +1716,7 @@ func (x *RestoreRackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRackResponse.ProtoReflect.Descriptor instead.
 func (*RestoreRackResponse) Descriptor() ([]byte, []int) {
-	return file_ops_proto_rawDescGZIP(), []int{1}
+	return file_ops_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RestoreRackResponse) GetRack() *flowv1.Rack {
@@ -206,7 +1742,7 @@ type WatchTasksRequest struct {
 
 func (x *WatchTasksRequest) Reset() {
 	*x = WatchTasksRequest{}
-	mi := &file_ops_proto_msgTypes[2]
+	mi := &file_ops_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -218,7 +1754,7 @@ func (x *WatchTasksRequest) String() string {
 func (*WatchTasksRequest) ProtoMessage() {}
 
 func (x *WatchTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ops_proto_msgTypes[2]
+	mi := &file_ops_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -231,7 +1767,7 @@ func (x *WatchTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchTasksRequest.ProtoReflect.Descriptor instead.
 func (*WatchTasksRequest) Descriptor() ([]byte, []int) {
-	return file_ops_proto_rawDescGZIP(), []int{2}
+	return file_ops_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchTasksRequest) GetTaskIds() []*flowv1.UUID {
@@ -287,7 +1823,7 @@ type TaskEvent struct {
 
 func (x *TaskEvent) Reset() {
 	*x = TaskEvent{}
-	mi := &file_ops_proto_msgTypes[3]
+	mi := &file_ops_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +1835,7 @@ func (x *TaskEvent) String() string {
 func (*TaskEvent) ProtoMessage() {}
 
 func (x *TaskEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_ops_proto_msgTypes[3]
+	mi := &file_ops_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +1848,7 @@ func (x *TaskEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskEvent.ProtoReflect.Descriptor instead.
 func (*TaskEvent) Descriptor() ([]byte, []int) {
-	return file_ops_proto_rawDescGZIP(), []int{3}
+	return file_ops_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TaskEvent) GetId() int64 {
@@ -425,7 +1961,109 @@ var File_ops_proto protoreflect.FileDescriptor
 const file_ops_proto_rawDesc = "" +
 	"\n" +
 	"\tops.proto\x12\vflow.ops.v1\x1a\n" +
-	"flow.proto\x1a\x1fgoogle/protobuf/timestamp.proto\".\n" +
+	"flow.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xff\x03\n" +
+	"\x0eExplainRequest\x123\n" +
+	"\bpower_on\x18\x01 \x01(\v2\x16.v1.PowerOnRackRequestH\x00R\apowerOn\x126\n" +
+	"\tpower_off\x18\x02 \x01(\v2\x17.v1.PowerOffRackRequestH\x00R\bpowerOff\x12<\n" +
+	"\vpower_reset\x18\x03 \x01(\v2\x19.v1.PowerResetRackRequestH\x00R\n" +
+	"powerReset\x12C\n" +
+	"\x0eac_power_cycle\x18\x04 \x01(\v2\x1b.v1.ACPowerCycleRackRequestH\x00R\facPowerCycle\x12G\n" +
+	"\x10upgrade_firmware\x18\x05 \x01(\v2\x1a.v1.UpgradeFirmwareRequestH\x00R\x0fupgradeFirmware\x123\n" +
+	"\bbring_up\x18\x06 \x01(\v2\x16.v1.BringUpRackRequestH\x00R\abringUp\x12/\n" +
+	"\x06ingest\x18\a \x01(\v2\x15.v1.IngestRackRequestH\x00R\x06ingest\x12A\n" +
+	"\fdecommission\x18\b \x01(\v2\x1b.v1.DecommissionRackRequestH\x00R\fdecommissionB\v\n" +
+	"\toperation\"E\n" +
+	"\x0fExplainResponse\x122\n" +
+	"\x05racks\x18\x01 \x03(\v2\x1c.flow.ops.v1.RackExplanationR\x05racks\"\x8b\x03\n" +
+	"\x0fRackExplanation\x12!\n" +
+	"\arack_id\x18\x01 \x01(\v2\b.v1.UUIDR\x06rackId\x12\x1b\n" +
+	"\track_name\x18\x02 \x01(\tR\brackName\x12)\n" +
+	"\x04plan\x18\x03 \x01(\v2\x15.flow.ops.v1.TaskPlanR\x04plan\x128\n" +
+	"\vrule_source\x18\x04 \x01(\x0e2\x17.flow.ops.v1.RuleSourceR\n" +
+	"ruleSource\x124\n" +
+	"\tadmission\x18\x05 \x01(\x0e2\x16.flow.ops.v1.AdmissionR\tadmission\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x127\n" +
+	"\tconflicts\x18\a \x03(\v2\x19.flow.ops.v1.TaskConflictR\tconflicts\x12L\n" +
+	"\x12blocked_components\x18\b \x03(\v2\x1d.flow.ops.v1.BlockedComponentR\x11blockedComponents\"\x8b\x01\n" +
+	"\fTaskConflict\x12!\n" +
+	"\atask_id\x18\x01 \x01(\v2\b.v1.UUIDR\x06taskId\x12&\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x0e.v1.TaskStatusR\x06status\x12\x1c\n" +
+	"\toperation\x18\x03 \x01(\tR\toperation\x12\x12\n" +
+	"\x04rule\x18\x04 \x01(\tR\x04rule\"\xaa\x01\n" +
+	"\x10BlockedComponent\x12+\n" +
+	"\fcomponent_id\x18\x01 \x01(\v2\b.v1.UUIDR\vcomponentId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
+	"\x0ecomponent_type\x18\x03 \x01(\tR\rcomponentType\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06blocks\x18\x05 \x01(\bR\x06blocks\"\xc7\x02\n" +
+	"\bTaskPlan\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12!\n" +
+	"\arule_id\x18\x02 \x01(\v2\b.v1.UUIDR\x06ruleId\x12\x1b\n" +
+	"\trule_name\x18\x03 \x01(\tR\bruleName\x121\n" +
+	"\x06stages\x18\x04 \x03(\v2\x19.flow.ops.v1.PlannedStageR\x06stages\x12>\n" +
+	"\n" +
+	"components\x18\x05 \x03(\v2\x1e.flow.ops.v1.PlannedComponentsR\n" +
+	"components\x125\n" +
+	"\bshortest\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\bshortest\x123\n" +
+	"\alongest\x18\a \x01(\v2\x19.google.protobuf.DurationR\alongest\"i\n" +
+	"\x11PlannedComponents\x12%\n" +
+	"\x0ecomponent_type\x18\x01 \x01(\tR\rcomponentType\x12-\n" +
+	"\rcomponent_ids\x18\x02 \x03(\v2\b.v1.UUIDR\fcomponentIds\"V\n" +
+	"\fPlannedStage\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x12.\n" +
+	"\x05steps\x18\x02 \x03(\v2\x18.flow.ops.v1.PlannedStepR\x05steps\"\xd2\x02\n" +
+	"\vPlannedStep\x12%\n" +
+	"\x0ecomponent_type\x18\x01 \x01(\tR\rcomponentType\x12\x18\n" +
+	"\askipped\x18\x02 \x01(\bR\askipped\x12\x12\n" +
+	"\x04done\x18\x03 \x01(\bR\x04done\x12)\n" +
+	"\x10total_components\x18\x04 \x01(\x05R\x0ftotalComponents\x12!\n" +
+	"\fmax_parallel\x18\x05 \x01(\x05R\vmaxParallel\x124\n" +
+	"\aactions\x18\x06 \x03(\v2\x1a.flow.ops.v1.PlannedActionR\aactions\x125\n" +
+	"\bshortest\x18\a \x01(\v2\x19.google.protobuf.DurationR\bshortest\x123\n" +
+	"\alongest\x18\b \x01(\v2\x19.google.protobuf.DurationR\alongest\"\xc7\x02\n" +
+	"\rPlannedAction\x12\x14\n" +
+	"\x05phase\x18\x01 \x01(\tR\x05phase\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x18\n" +
+	"\abatches\x18\x04 \x01(\x05R\abatches\x12B\n" +
+	"\x0fattempt_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x0eattemptTimeout\x12!\n" +
+	"\fmax_attempts\x18\x06 \x01(\x05R\vmaxAttempts\x123\n" +
+	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12>\n" +
+	"\rpoll_interval\x18\b \x01(\v2\x19.google.protobuf.DurationR\fpollInterval\"7\n" +
+	"\x12GetTaskPlanRequest\x12!\n" +
+	"\atask_id\x18\x01 \x01(\v2\b.v1.UUIDR\x06taskId\"\x8e\x01\n" +
+	"\x13GetTaskPlanResponse\x12)\n" +
+	"\x04plan\x18\x01 \x01(\v2\x15.flow.ops.v1.TaskPlanR\x04plan\x12#\n" +
+	"\bretry_of\x18\x02 \x01(\v2\b.v1.UUIDR\aretryOf\x12'\n" +
+	"\n" +
+	"retried_by\x18\x03 \x01(\v2\b.v1.UUIDR\tretriedBy\"\x96\x02\n" +
+	"\x10RetryTaskRequest\x12!\n" +
+	"\atask_id\x18\x01 \x01(\v2\b.v1.UUIDR\x06taskId\x12%\n" +
+	"\vdescription\x18\x02 \x01(\tH\x00R\vdescription\x88\x01\x01\x12:\n" +
+	"\rqueue_options\x18\x03 \x01(\v2\x10.v1.QueueOptionsH\x01R\fqueueOptions\x88\x01\x01\x12=\n" +
+	"\x18override_readiness_check\x18\x04 \x01(\bH\x02R\x16overrideReadinessCheck\x88\x01\x01B\x0e\n" +
+	"\f_descriptionB\x10\n" +
+	"\x0e_queue_optionsB\x1b\n" +
+	"\x19_override_readiness_check\"L\n" +
+	"\x11RetryTaskResponse\x12!\n" +
+	"\atask_id\x18\x01 \x01(\v2\b.v1.UUIDR\x06taskId\x12\x14\n" +
+	"\x05stage\x18\x02 \x01(\x05R\x05stage\"\xfc\x01\n" +
+	"\x12OperationRuleDraft\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x128\n" +
+	"\x0eoperation_type\x18\x03 \x01(\x0e2\x11.v1.OperationTypeR\roperationType\x12%\n" +
+	"\x0eoperation_code\x18\x04 \x01(\tR\roperationCode\x120\n" +
+	"\x14rule_definition_json\x18\x05 \x01(\tR\x12ruleDefinitionJson\x12\x1d\n" +
+	"\n" +
+	"is_default\x18\x06 \x01(\bR\tisDefault\"s\n" +
+	"\x1cReplaceOperationRulesRequest\x125\n" +
+	"\x05rules\x18\x01 \x03(\v2\x1f.flow.ops.v1.OperationRuleDraftR\x05rules\x12\x1c\n" +
+	"\toverwrite\x18\x02 \x01(\bR\toverwrite\"P\n" +
+	"\x1dReplaceOperationRulesResponse\x12/\n" +
+	"\x05rules\x18\x01 \x03(\v2\x19.flow.ops.v1.ReplacedRuleR\x05rules\"\\\n" +
+	"\fReplacedRule\x12\x18\n" +
+	"\x02id\x18\x01 \x01(\v2\b.v1.UUIDR\x02id\x122\n" +
+	"\aoutcome\x18\x02 \x01(\x0e2\x18.flow.ops.v1.RuleOutcomeR\aoutcome\".\n" +
 	"\x12RestoreRackRequest\x12\x18\n" +
 	"\x02id\x18\x01 \x01(\v2\b.v1.UUIDR\x02id\"3\n" +
 	"\x13RestoreRackResponse\x12\x1c\n" +
@@ -451,7 +2089,24 @@ const file_ops_proto_rawDesc = "" +
 	"\x14completed_components\x18\f \x01(\x05R\x13completedComponents\x12+\n" +
 	"\x11failed_components\x18\r \x01(\x05R\x10failedComponents\x12\x14\n" +
 	"\x05error\x18\x0e \x01(\tR\x05error\x12\x16\n" +
-	"\x06stages\x18\x0f \x01(\x05R\x06stages*\xc6\x02\n" +
+	"\x06stages\x18\x0f \x01(\x05R\x06stages*j\n" +
+	"\tAdmission\x12\x19\n" +
+	"\x15ADMISSION_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11ADMISSION_STARTED\x10\x01\x12\x14\n" +
+	"\x10ADMISSION_QUEUED\x10\x02\x12\x15\n" +
+	"\x11ADMISSION_REFUSED\x10\x03*\x91\x01\n" +
+	"\n" +
+	"RuleSource\x12\x1b\n" +
+	"\x17RULE_SOURCE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13RULE_SOURCE_REQUEST\x10\x01\x12\x1b\n" +
+	"\x17RULE_SOURCE_ASSOCIATION\x10\x02\x12\x17\n" +
+	"\x13RULE_SOURCE_DEFAULT\x10\x03\x12\x17\n" +
+	"\x13RULE_SOURCE_BUILTIN\x10\x04*}\n" +
+	"\vRuleOutcome\x12\x1c\n" +
+	"\x18RULE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14RULE_OUTCOME_CREATED\x10\x01\x12\x1c\n" +
+	"\x18RULE_OUTCOME_OVERWRITTEN\x10\x02\x12\x18\n" +
+	"\x14RULE_OUTCOME_SKIPPED\x10\x03*\xc6\x02\n" +
 	"\rTaskEventKind\x12\x1f\n" +
 	"\x1bTASK_EVENT_KIND_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cTASK_EVENT_KIND_TASK_CREATED\x10\x01\x12 \n" +
@@ -461,11 +2116,15 @@ const file_ops_proto_rawDesc = "" +
 	"\x1dTASK_EVENT_KIND_STEP_FINISHED\x10\x05\x12\"\n" +
 	"\x1eTASK_EVENT_KIND_STAGE_FINISHED\x10\x06\x12!\n" +
 	"\x1dTASK_EVENT_KIND_TASK_FINISHED\x10\a\x12 \n" +
-	"\x1cTASK_EVENT_KIND_TASK_MESSAGE\x10\b2\xa3\x01\n" +
+	"\x1cTASK_EVENT_KIND_TASK_MESSAGE\x10\b2\xf7\x03\n" +
 	"\aFlowOps\x12F\n" +
 	"\n" +
 	"WatchTasks\x12\x1e.flow.ops.v1.WatchTasksRequest\x1a\x16.flow.ops.v1.TaskEvent0\x01\x12P\n" +
-	"\vRestoreRack\x12\x1f.flow.ops.v1.RestoreRackRequest\x1a .flow.ops.v1.RestoreRackResponseB/Z-rackflow.dev/flow/api/gen/flowopsv1;flowopsv1b\x06proto3"
+	"\vRestoreRack\x12\x1f.flow.ops.v1.RestoreRackRequest\x1a .flow.ops.v1.RestoreRackResponse\x12D\n" +
+	"\aExplain\x12\x1b.flow.ops.v1.ExplainRequest\x1a\x1c.flow.ops.v1.ExplainResponse\x12P\n" +
+	"\vGetTaskPlan\x12\x1f.flow.ops.v1.GetTaskPlanRequest\x1a .flow.ops.v1.GetTaskPlanResponse\x12J\n" +
+	"\tRetryTask\x12\x1d.flow.ops.v1.RetryTaskRequest\x1a\x1e.flow.ops.v1.RetryTaskResponse\x12n\n" +
+	"\x15ReplaceOperationRules\x12).flow.ops.v1.ReplaceOperationRulesRequest\x1a*.flow.ops.v1.ReplaceOperationRulesResponseB/Z-rackflow.dev/flow/api/gen/flowopsv1;flowopsv1b\x06proto3"
 
 var (
 	file_ops_proto_rawDescOnce sync.Once
@@ -479,38 +2138,121 @@ func file_ops_proto_rawDescGZIP() []byte {
 	return file_ops_proto_rawDescData
 }
 
-var file_ops_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ops_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_ops_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_ops_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_ops_proto_goTypes = []any{
-	(TaskEventKind)(0),            // 0: flow.ops.v1.TaskEventKind
-	(*RestoreRackRequest)(nil),    // 1: flow.ops.v1.RestoreRackRequest
-	(*RestoreRackResponse)(nil),   // 2: flow.ops.v1.RestoreRackResponse
-	(*WatchTasksRequest)(nil),     // 3: flow.ops.v1.WatchTasksRequest
-	(*TaskEvent)(nil),             // 4: flow.ops.v1.TaskEvent
-	(*flowv1.UUID)(nil),           // 5: v1.UUID
-	(*flowv1.Rack)(nil),           // 6: v1.Rack
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(flowv1.TaskStatus)(0),        // 8: v1.TaskStatus
+	(Admission)(0),                         // 0: flow.ops.v1.Admission
+	(RuleSource)(0),                        // 1: flow.ops.v1.RuleSource
+	(RuleOutcome)(0),                       // 2: flow.ops.v1.RuleOutcome
+	(TaskEventKind)(0),                     // 3: flow.ops.v1.TaskEventKind
+	(*ExplainRequest)(nil),                 // 4: flow.ops.v1.ExplainRequest
+	(*ExplainResponse)(nil),                // 5: flow.ops.v1.ExplainResponse
+	(*RackExplanation)(nil),                // 6: flow.ops.v1.RackExplanation
+	(*TaskConflict)(nil),                   // 7: flow.ops.v1.TaskConflict
+	(*BlockedComponent)(nil),               // 8: flow.ops.v1.BlockedComponent
+	(*TaskPlan)(nil),                       // 9: flow.ops.v1.TaskPlan
+	(*PlannedComponents)(nil),              // 10: flow.ops.v1.PlannedComponents
+	(*PlannedStage)(nil),                   // 11: flow.ops.v1.PlannedStage
+	(*PlannedStep)(nil),                    // 12: flow.ops.v1.PlannedStep
+	(*PlannedAction)(nil),                  // 13: flow.ops.v1.PlannedAction
+	(*GetTaskPlanRequest)(nil),             // 14: flow.ops.v1.GetTaskPlanRequest
+	(*GetTaskPlanResponse)(nil),            // 15: flow.ops.v1.GetTaskPlanResponse
+	(*RetryTaskRequest)(nil),               // 16: flow.ops.v1.RetryTaskRequest
+	(*RetryTaskResponse)(nil),              // 17: flow.ops.v1.RetryTaskResponse
+	(*OperationRuleDraft)(nil),             // 18: flow.ops.v1.OperationRuleDraft
+	(*ReplaceOperationRulesRequest)(nil),   // 19: flow.ops.v1.ReplaceOperationRulesRequest
+	(*ReplaceOperationRulesResponse)(nil),  // 20: flow.ops.v1.ReplaceOperationRulesResponse
+	(*ReplacedRule)(nil),                   // 21: flow.ops.v1.ReplacedRule
+	(*RestoreRackRequest)(nil),             // 22: flow.ops.v1.RestoreRackRequest
+	(*RestoreRackResponse)(nil),            // 23: flow.ops.v1.RestoreRackResponse
+	(*WatchTasksRequest)(nil),              // 24: flow.ops.v1.WatchTasksRequest
+	(*TaskEvent)(nil),                      // 25: flow.ops.v1.TaskEvent
+	(*flowv1.PowerOnRackRequest)(nil),      // 26: v1.PowerOnRackRequest
+	(*flowv1.PowerOffRackRequest)(nil),     // 27: v1.PowerOffRackRequest
+	(*flowv1.PowerResetRackRequest)(nil),   // 28: v1.PowerResetRackRequest
+	(*flowv1.ACPowerCycleRackRequest)(nil), // 29: v1.ACPowerCycleRackRequest
+	(*flowv1.UpgradeFirmwareRequest)(nil),  // 30: v1.UpgradeFirmwareRequest
+	(*flowv1.BringUpRackRequest)(nil),      // 31: v1.BringUpRackRequest
+	(*flowv1.IngestRackRequest)(nil),       // 32: v1.IngestRackRequest
+	(*flowv1.DecommissionRackRequest)(nil), // 33: v1.DecommissionRackRequest
+	(*flowv1.UUID)(nil),                    // 34: v1.UUID
+	(flowv1.TaskStatus)(0),                 // 35: v1.TaskStatus
+	(*durationpb.Duration)(nil),            // 36: google.protobuf.Duration
+	(*flowv1.QueueOptions)(nil),            // 37: v1.QueueOptions
+	(flowv1.OperationType)(0),              // 38: v1.OperationType
+	(*flowv1.Rack)(nil),                    // 39: v1.Rack
+	(*timestamppb.Timestamp)(nil),          // 40: google.protobuf.Timestamp
 }
 var file_ops_proto_depIdxs = []int32{
-	5,  // 0: flow.ops.v1.RestoreRackRequest.id:type_name -> v1.UUID
-	6,  // 1: flow.ops.v1.RestoreRackResponse.rack:type_name -> v1.Rack
-	5,  // 2: flow.ops.v1.WatchTasksRequest.task_ids:type_name -> v1.UUID
-	5,  // 3: flow.ops.v1.WatchTasksRequest.rack_ids:type_name -> v1.UUID
-	7,  // 4: flow.ops.v1.TaskEvent.at:type_name -> google.protobuf.Timestamp
-	5,  // 5: flow.ops.v1.TaskEvent.task_id:type_name -> v1.UUID
-	5,  // 6: flow.ops.v1.TaskEvent.rack_id:type_name -> v1.UUID
-	0,  // 7: flow.ops.v1.TaskEvent.kind:type_name -> flow.ops.v1.TaskEventKind
-	8,  // 8: flow.ops.v1.TaskEvent.status:type_name -> v1.TaskStatus
-	3,  // 9: flow.ops.v1.FlowOps.WatchTasks:input_type -> flow.ops.v1.WatchTasksRequest
-	1,  // 10: flow.ops.v1.FlowOps.RestoreRack:input_type -> flow.ops.v1.RestoreRackRequest
-	4,  // 11: flow.ops.v1.FlowOps.WatchTasks:output_type -> flow.ops.v1.TaskEvent
-	2,  // 12: flow.ops.v1.FlowOps.RestoreRack:output_type -> flow.ops.v1.RestoreRackResponse
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	26, // 0: flow.ops.v1.ExplainRequest.power_on:type_name -> v1.PowerOnRackRequest
+	27, // 1: flow.ops.v1.ExplainRequest.power_off:type_name -> v1.PowerOffRackRequest
+	28, // 2: flow.ops.v1.ExplainRequest.power_reset:type_name -> v1.PowerResetRackRequest
+	29, // 3: flow.ops.v1.ExplainRequest.ac_power_cycle:type_name -> v1.ACPowerCycleRackRequest
+	30, // 4: flow.ops.v1.ExplainRequest.upgrade_firmware:type_name -> v1.UpgradeFirmwareRequest
+	31, // 5: flow.ops.v1.ExplainRequest.bring_up:type_name -> v1.BringUpRackRequest
+	32, // 6: flow.ops.v1.ExplainRequest.ingest:type_name -> v1.IngestRackRequest
+	33, // 7: flow.ops.v1.ExplainRequest.decommission:type_name -> v1.DecommissionRackRequest
+	6,  // 8: flow.ops.v1.ExplainResponse.racks:type_name -> flow.ops.v1.RackExplanation
+	34, // 9: flow.ops.v1.RackExplanation.rack_id:type_name -> v1.UUID
+	9,  // 10: flow.ops.v1.RackExplanation.plan:type_name -> flow.ops.v1.TaskPlan
+	1,  // 11: flow.ops.v1.RackExplanation.rule_source:type_name -> flow.ops.v1.RuleSource
+	0,  // 12: flow.ops.v1.RackExplanation.admission:type_name -> flow.ops.v1.Admission
+	7,  // 13: flow.ops.v1.RackExplanation.conflicts:type_name -> flow.ops.v1.TaskConflict
+	8,  // 14: flow.ops.v1.RackExplanation.blocked_components:type_name -> flow.ops.v1.BlockedComponent
+	34, // 15: flow.ops.v1.TaskConflict.task_id:type_name -> v1.UUID
+	35, // 16: flow.ops.v1.TaskConflict.status:type_name -> v1.TaskStatus
+	34, // 17: flow.ops.v1.BlockedComponent.component_id:type_name -> v1.UUID
+	34, // 18: flow.ops.v1.TaskPlan.rule_id:type_name -> v1.UUID
+	11, // 19: flow.ops.v1.TaskPlan.stages:type_name -> flow.ops.v1.PlannedStage
+	10, // 20: flow.ops.v1.TaskPlan.components:type_name -> flow.ops.v1.PlannedComponents
+	36, // 21: flow.ops.v1.TaskPlan.shortest:type_name -> google.protobuf.Duration
+	36, // 22: flow.ops.v1.TaskPlan.longest:type_name -> google.protobuf.Duration
+	34, // 23: flow.ops.v1.PlannedComponents.component_ids:type_name -> v1.UUID
+	12, // 24: flow.ops.v1.PlannedStage.steps:type_name -> flow.ops.v1.PlannedStep
+	13, // 25: flow.ops.v1.PlannedStep.actions:type_name -> flow.ops.v1.PlannedAction
+	36, // 26: flow.ops.v1.PlannedStep.shortest:type_name -> google.protobuf.Duration
+	36, // 27: flow.ops.v1.PlannedStep.longest:type_name -> google.protobuf.Duration
+	36, // 28: flow.ops.v1.PlannedAction.attempt_timeout:type_name -> google.protobuf.Duration
+	36, // 29: flow.ops.v1.PlannedAction.timeout:type_name -> google.protobuf.Duration
+	36, // 30: flow.ops.v1.PlannedAction.poll_interval:type_name -> google.protobuf.Duration
+	34, // 31: flow.ops.v1.GetTaskPlanRequest.task_id:type_name -> v1.UUID
+	9,  // 32: flow.ops.v1.GetTaskPlanResponse.plan:type_name -> flow.ops.v1.TaskPlan
+	34, // 33: flow.ops.v1.GetTaskPlanResponse.retry_of:type_name -> v1.UUID
+	34, // 34: flow.ops.v1.GetTaskPlanResponse.retried_by:type_name -> v1.UUID
+	34, // 35: flow.ops.v1.RetryTaskRequest.task_id:type_name -> v1.UUID
+	37, // 36: flow.ops.v1.RetryTaskRequest.queue_options:type_name -> v1.QueueOptions
+	34, // 37: flow.ops.v1.RetryTaskResponse.task_id:type_name -> v1.UUID
+	38, // 38: flow.ops.v1.OperationRuleDraft.operation_type:type_name -> v1.OperationType
+	18, // 39: flow.ops.v1.ReplaceOperationRulesRequest.rules:type_name -> flow.ops.v1.OperationRuleDraft
+	21, // 40: flow.ops.v1.ReplaceOperationRulesResponse.rules:type_name -> flow.ops.v1.ReplacedRule
+	34, // 41: flow.ops.v1.ReplacedRule.id:type_name -> v1.UUID
+	2,  // 42: flow.ops.v1.ReplacedRule.outcome:type_name -> flow.ops.v1.RuleOutcome
+	34, // 43: flow.ops.v1.RestoreRackRequest.id:type_name -> v1.UUID
+	39, // 44: flow.ops.v1.RestoreRackResponse.rack:type_name -> v1.Rack
+	34, // 45: flow.ops.v1.WatchTasksRequest.task_ids:type_name -> v1.UUID
+	34, // 46: flow.ops.v1.WatchTasksRequest.rack_ids:type_name -> v1.UUID
+	40, // 47: flow.ops.v1.TaskEvent.at:type_name -> google.protobuf.Timestamp
+	34, // 48: flow.ops.v1.TaskEvent.task_id:type_name -> v1.UUID
+	34, // 49: flow.ops.v1.TaskEvent.rack_id:type_name -> v1.UUID
+	3,  // 50: flow.ops.v1.TaskEvent.kind:type_name -> flow.ops.v1.TaskEventKind
+	35, // 51: flow.ops.v1.TaskEvent.status:type_name -> v1.TaskStatus
+	24, // 52: flow.ops.v1.FlowOps.WatchTasks:input_type -> flow.ops.v1.WatchTasksRequest
+	22, // 53: flow.ops.v1.FlowOps.RestoreRack:input_type -> flow.ops.v1.RestoreRackRequest
+	4,  // 54: flow.ops.v1.FlowOps.Explain:input_type -> flow.ops.v1.ExplainRequest
+	14, // 55: flow.ops.v1.FlowOps.GetTaskPlan:input_type -> flow.ops.v1.GetTaskPlanRequest
+	16, // 56: flow.ops.v1.FlowOps.RetryTask:input_type -> flow.ops.v1.RetryTaskRequest
+	19, // 57: flow.ops.v1.FlowOps.ReplaceOperationRules:input_type -> flow.ops.v1.ReplaceOperationRulesRequest
+	25, // 58: flow.ops.v1.FlowOps.WatchTasks:output_type -> flow.ops.v1.TaskEvent
+	23, // 59: flow.ops.v1.FlowOps.RestoreRack:output_type -> flow.ops.v1.RestoreRackResponse
+	5,  // 60: flow.ops.v1.FlowOps.Explain:output_type -> flow.ops.v1.ExplainResponse
+	15, // 61: flow.ops.v1.FlowOps.GetTaskPlan:output_type -> flow.ops.v1.GetTaskPlanResponse
+	17, // 62: flow.ops.v1.FlowOps.RetryTask:output_type -> flow.ops.v1.RetryTaskResponse
+	20, // 63: flow.ops.v1.FlowOps.ReplaceOperationRules:output_type -> flow.ops.v1.ReplaceOperationRulesResponse
+	58, // [58:64] is the sub-list for method output_type
+	52, // [52:58] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_ops_proto_init() }
@@ -518,14 +2260,25 @@ func file_ops_proto_init() {
 	if File_ops_proto != nil {
 		return
 	}
-	file_ops_proto_msgTypes[2].OneofWrappers = []any{}
+	file_ops_proto_msgTypes[0].OneofWrappers = []any{
+		(*ExplainRequest_PowerOn)(nil),
+		(*ExplainRequest_PowerOff)(nil),
+		(*ExplainRequest_PowerReset)(nil),
+		(*ExplainRequest_AcPowerCycle)(nil),
+		(*ExplainRequest_UpgradeFirmware)(nil),
+		(*ExplainRequest_BringUp)(nil),
+		(*ExplainRequest_Ingest)(nil),
+		(*ExplainRequest_Decommission)(nil),
+	}
+	file_ops_proto_msgTypes[12].OneofWrappers = []any{}
+	file_ops_proto_msgTypes[20].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ops_proto_rawDesc), len(file_ops_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   4,
+			NumEnums:      4,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,15 @@ const (
 	FlowOpsWatchTasksProcedure = "/flow.ops.v1.FlowOps/WatchTasks"
 	// FlowOpsRestoreRackProcedure is the fully-qualified name of the FlowOps's RestoreRack RPC.
 	FlowOpsRestoreRackProcedure = "/flow.ops.v1.FlowOps/RestoreRack"
+	// FlowOpsExplainProcedure is the fully-qualified name of the FlowOps's Explain RPC.
+	FlowOpsExplainProcedure = "/flow.ops.v1.FlowOps/Explain"
+	// FlowOpsGetTaskPlanProcedure is the fully-qualified name of the FlowOps's GetTaskPlan RPC.
+	FlowOpsGetTaskPlanProcedure = "/flow.ops.v1.FlowOps/GetTaskPlan"
+	// FlowOpsRetryTaskProcedure is the fully-qualified name of the FlowOps's RetryTask RPC.
+	FlowOpsRetryTaskProcedure = "/flow.ops.v1.FlowOps/RetryTask"
+	// FlowOpsReplaceOperationRulesProcedure is the fully-qualified name of the FlowOps's
+	// ReplaceOperationRules RPC.
+	FlowOpsReplaceOperationRulesProcedure = "/flow.ops.v1.FlowOps/ReplaceOperationRules"
 )
 
 // FlowOpsClient is a client for the flow.ops.v1.FlowOps service.
@@ -50,6 +59,21 @@ type FlowOpsClient interface {
 	// with ALREADY_EXISTS when another object has taken over one of their keys meanwhile; MAC addresses
 	// that were taken over stay with their new owners.
 	RestoreRack(context.Context, *flowopsv1.RestoreRackRequest) (*flowopsv1.RestoreRackResponse, error)
+	// Says what an operation would do, without doing it: the plan of each rack, the rule it comes from and
+	// why, what stands in its way and how long it may take. A request that the operation would refuse as a
+	// whole is refused in the same words.
+	Explain(context.Context, *flowopsv1.ExplainRequest) (*flowopsv1.ExplainResponse, error)
+	// Shows the frozen plan of a task, and the tasks it is linked to.
+	GetTaskPlan(context.Context, *flowopsv1.GetTaskPlanRequest) (*flowopsv1.GetTaskPlanResponse, error)
+	// Goes on with a task that is FAILED or TERMINATED, from its first step that was not completed, as a
+	// new task on the same frozen plan. Refused with FAILED_PRECONDITION when the inventory no longer
+	// matches the plan, and when the task has been retried before.
+	RetryTask(context.Context, *flowopsv1.RetryTaskRequest) (*flowopsv1.RetryTaskResponse, error)
+	// Stores a batch of operation rules, all or none. A default rule stands for the stored default of its
+	// operation, any other for the stored rule of the same operation and name; where there is one, it is
+	// kept as it is or, with overwrite, takes over name, description and definition and keeps its id,
+	// associations and default flag.
+	ReplaceOperationRules(context.Context, *flowopsv1.ReplaceOperationRulesRequest) (*flowopsv1.ReplaceOperationRulesResponse, error)
 }
 
 // NewFlowOpsClient constructs a client for the flow.ops.v1.FlowOps service. By default, it uses the
@@ -75,13 +99,41 @@ func NewFlowOpsClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(flowOpsMethods.ByName("RestoreRack")),
 			connect.WithClientOptions(opts...),
 		),
+		explain: connect.NewClient[flowopsv1.ExplainRequest, flowopsv1.ExplainResponse](
+			httpClient,
+			baseURL+FlowOpsExplainProcedure,
+			connect.WithSchema(flowOpsMethods.ByName("Explain")),
+			connect.WithClientOptions(opts...),
+		),
+		getTaskPlan: connect.NewClient[flowopsv1.GetTaskPlanRequest, flowopsv1.GetTaskPlanResponse](
+			httpClient,
+			baseURL+FlowOpsGetTaskPlanProcedure,
+			connect.WithSchema(flowOpsMethods.ByName("GetTaskPlan")),
+			connect.WithClientOptions(opts...),
+		),
+		retryTask: connect.NewClient[flowopsv1.RetryTaskRequest, flowopsv1.RetryTaskResponse](
+			httpClient,
+			baseURL+FlowOpsRetryTaskProcedure,
+			connect.WithSchema(flowOpsMethods.ByName("RetryTask")),
+			connect.WithClientOptions(opts...),
+		),
+		replaceOperationRules: connect.NewClient[flowopsv1.ReplaceOperationRulesRequest, flowopsv1.ReplaceOperationRulesResponse](
+			httpClient,
+			baseURL+FlowOpsReplaceOperationRulesProcedure,
+			connect.WithSchema(flowOpsMethods.ByName("ReplaceOperationRules")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // flowOpsClient implements FlowOpsClient.
 type flowOpsClient struct {
-	watchTasks  *connect.Client[flowopsv1.WatchTasksRequest, flowopsv1.TaskEvent]
-	restoreRack *connect.Client[flowopsv1.RestoreRackRequest, flowopsv1.RestoreRackResponse]
+	watchTasks            *connect.Client[flowopsv1.WatchTasksRequest, flowopsv1.TaskEvent]
+	restoreRack           *connect.Client[flowopsv1.RestoreRackRequest, flowopsv1.RestoreRackResponse]
+	explain               *connect.Client[flowopsv1.ExplainRequest, flowopsv1.ExplainResponse]
+	getTaskPlan           *connect.Client[flowopsv1.GetTaskPlanRequest, flowopsv1.GetTaskPlanResponse]
+	retryTask             *connect.Client[flowopsv1.RetryTaskRequest, flowopsv1.RetryTaskResponse]
+	replaceOperationRules *connect.Client[flowopsv1.ReplaceOperationRulesRequest, flowopsv1.ReplaceOperationRulesResponse]
 }
 
 // WatchTasks calls flow.ops.v1.FlowOps.WatchTasks.
@@ -98,6 +150,42 @@ func (c *flowOpsClient) RestoreRack(ctx context.Context, req *flowopsv1.RestoreR
 	return nil, err
 }
 
+// Explain calls flow.ops.v1.FlowOps.Explain.
+func (c *flowOpsClient) Explain(ctx context.Context, req *flowopsv1.ExplainRequest) (*flowopsv1.ExplainResponse, error) {
+	response, err := c.explain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetTaskPlan calls flow.ops.v1.FlowOps.GetTaskPlan.
+func (c *flowOpsClient) GetTaskPlan(ctx context.Context, req *flowopsv1.GetTaskPlanRequest) (*flowopsv1.GetTaskPlanResponse, error) {
+	response, err := c.getTaskPlan.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RetryTask calls flow.ops.v1.FlowOps.RetryTask.
+func (c *flowOpsClient) RetryTask(ctx context.Context, req *flowopsv1.RetryTaskRequest) (*flowopsv1.RetryTaskResponse, error) {
+	response, err := c.retryTask.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReplaceOperationRules calls flow.ops.v1.FlowOps.ReplaceOperationRules.
+func (c *flowOpsClient) ReplaceOperationRules(ctx context.Context, req *flowopsv1.ReplaceOperationRulesRequest) (*flowopsv1.ReplaceOperationRulesResponse, error) {
+	response, err := c.replaceOperationRules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // FlowOpsHandler is an implementation of the flow.ops.v1.FlowOps service.
 type FlowOpsHandler interface {
 	// Streams task events as they are committed, in order and without gaps. A stream that breaks is
@@ -107,6 +195,21 @@ type FlowOpsHandler interface {
 	// with ALREADY_EXISTS when another object has taken over one of their keys meanwhile; MAC addresses
 	// that were taken over stay with their new owners.
 	RestoreRack(context.Context, *flowopsv1.RestoreRackRequest) (*flowopsv1.RestoreRackResponse, error)
+	// Says what an operation would do, without doing it: the plan of each rack, the rule it comes from and
+	// why, what stands in its way and how long it may take. A request that the operation would refuse as a
+	// whole is refused in the same words.
+	Explain(context.Context, *flowopsv1.ExplainRequest) (*flowopsv1.ExplainResponse, error)
+	// Shows the frozen plan of a task, and the tasks it is linked to.
+	GetTaskPlan(context.Context, *flowopsv1.GetTaskPlanRequest) (*flowopsv1.GetTaskPlanResponse, error)
+	// Goes on with a task that is FAILED or TERMINATED, from its first step that was not completed, as a
+	// new task on the same frozen plan. Refused with FAILED_PRECONDITION when the inventory no longer
+	// matches the plan, and when the task has been retried before.
+	RetryTask(context.Context, *flowopsv1.RetryTaskRequest) (*flowopsv1.RetryTaskResponse, error)
+	// Stores a batch of operation rules, all or none. A default rule stands for the stored default of its
+	// operation, any other for the stored rule of the same operation and name; where there is one, it is
+	// kept as it is or, with overwrite, takes over name, description and definition and keeps its id,
+	// associations and default flag.
+	ReplaceOperationRules(context.Context, *flowopsv1.ReplaceOperationRulesRequest) (*flowopsv1.ReplaceOperationRulesResponse, error)
 }
 
 // NewFlowOpsHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -128,12 +231,44 @@ func NewFlowOpsHandler(svc FlowOpsHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(flowOpsMethods.ByName("RestoreRack")),
 		connect.WithHandlerOptions(opts...),
 	)
+	flowOpsExplainHandler := connect.NewUnaryHandlerSimple(
+		FlowOpsExplainProcedure,
+		svc.Explain,
+		connect.WithSchema(flowOpsMethods.ByName("Explain")),
+		connect.WithHandlerOptions(opts...),
+	)
+	flowOpsGetTaskPlanHandler := connect.NewUnaryHandlerSimple(
+		FlowOpsGetTaskPlanProcedure,
+		svc.GetTaskPlan,
+		connect.WithSchema(flowOpsMethods.ByName("GetTaskPlan")),
+		connect.WithHandlerOptions(opts...),
+	)
+	flowOpsRetryTaskHandler := connect.NewUnaryHandlerSimple(
+		FlowOpsRetryTaskProcedure,
+		svc.RetryTask,
+		connect.WithSchema(flowOpsMethods.ByName("RetryTask")),
+		connect.WithHandlerOptions(opts...),
+	)
+	flowOpsReplaceOperationRulesHandler := connect.NewUnaryHandlerSimple(
+		FlowOpsReplaceOperationRulesProcedure,
+		svc.ReplaceOperationRules,
+		connect.WithSchema(flowOpsMethods.ByName("ReplaceOperationRules")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/flow.ops.v1.FlowOps/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case FlowOpsWatchTasksProcedure:
 			flowOpsWatchTasksHandler.ServeHTTP(w, r)
 		case FlowOpsRestoreRackProcedure:
 			flowOpsRestoreRackHandler.ServeHTTP(w, r)
+		case FlowOpsExplainProcedure:
+			flowOpsExplainHandler.ServeHTTP(w, r)
+		case FlowOpsGetTaskPlanProcedure:
+			flowOpsGetTaskPlanHandler.ServeHTTP(w, r)
+		case FlowOpsRetryTaskProcedure:
+			flowOpsRetryTaskHandler.ServeHTTP(w, r)
+		case FlowOpsReplaceOperationRulesProcedure:
+			flowOpsReplaceOperationRulesHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -149,4 +284,20 @@ func (UnimplementedFlowOpsHandler) WatchTasks(context.Context, *flowopsv1.WatchT
 
 func (UnimplementedFlowOpsHandler) RestoreRack(context.Context, *flowopsv1.RestoreRackRequest) (*flowopsv1.RestoreRackResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("flow.ops.v1.FlowOps.RestoreRack is not implemented"))
+}
+
+func (UnimplementedFlowOpsHandler) Explain(context.Context, *flowopsv1.ExplainRequest) (*flowopsv1.ExplainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("flow.ops.v1.FlowOps.Explain is not implemented"))
+}
+
+func (UnimplementedFlowOpsHandler) GetTaskPlan(context.Context, *flowopsv1.GetTaskPlanRequest) (*flowopsv1.GetTaskPlanResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("flow.ops.v1.FlowOps.GetTaskPlan is not implemented"))
+}
+
+func (UnimplementedFlowOpsHandler) RetryTask(context.Context, *flowopsv1.RetryTaskRequest) (*flowopsv1.RetryTaskResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("flow.ops.v1.FlowOps.RetryTask is not implemented"))
+}
+
+func (UnimplementedFlowOpsHandler) ReplaceOperationRules(context.Context, *flowopsv1.ReplaceOperationRulesRequest) (*flowopsv1.ReplaceOperationRulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("flow.ops.v1.FlowOps.ReplaceOperationRules is not implemented"))
 }
