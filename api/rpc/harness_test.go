@@ -66,7 +66,7 @@ func (s *site) serve(change func(*Config)) {
 	hub := task.NewHub(s.store, s.logger())
 	cfg := Config{
 		Store:  s.store,
-		Tasks:  &task.Service{Store: s.store, Watch: hub, Log: s.logger()},
+		Tasks:  &task.Service{Store: s.store, Watch: hub, Log: s.logger(), Now: time.Now},
 		Watch:  hub,
 		Logger: s.logger(),
 		Build:  Build{Version: "1.2.3", BuildTime: "2026-01-02T03:04:05Z", GitCommit: "abc"},

@@ -1,3 +1,17 @@
+-- name: RuleCandidates :many
+-- The rules that may govern a waiting task, held so that the one chosen is still there when the task refers to it.
+SELECT sqlc.embed(operation_rule),
+    coalesce(operation_rule.id = sqlc.narg('rule_id'), false)::boolean AS requested,
+    EXISTS (SELECT FROM rack_rule WHERE rack_rule.rule_id = operation_rule.id AND rack_rule.rack_id = @rack_id
+        AND rack_rule.operation_type = @operation_type AND rack_rule.operation_code = @operation_code) AS associated
+FROM operation_rule
+WHERE operation_rule.id = sqlc.narg('rule_id')
+    OR operation_rule.id = (SELECT rule_id FROM rack_rule WHERE rack_rule.rack_id = @rack_id
+        AND rack_rule.operation_type = @operation_type AND rack_rule.operation_code = @operation_code)
+    OR operation_rule.is_default AND operation_rule.operation_type = @operation_type
+        AND operation_rule.operation_code = @operation_code
+FOR KEY SHARE OF operation_rule;
+
 -- name: RuleCount :one
 SELECT count(*)::integer FROM operation_rule
 WHERE (sqlc.narg('operation_type')::text IS NULL OR operation_type = sqlc.narg('operation_type'))

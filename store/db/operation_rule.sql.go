@@ -12,6 +12,71 @@ import (
 	"github.com/google/uuid"
 )
 
+const ruleCandidates = `-- name: RuleCandidates :many
+SELECT operation_rule.id, operation_rule.name, operation_rule.description, operation_rule.operation_type, operation_rule.operation_code, operation_rule.definition, operation_rule.is_default, operation_rule.created_at, operation_rule.updated_at,
+    coalesce(operation_rule.id = $1, false)::boolean AS requested,
+    EXISTS (SELECT FROM rack_rule WHERE rack_rule.rule_id = operation_rule.id AND rack_rule.rack_id = $2
+        AND rack_rule.operation_type = $3 AND rack_rule.operation_code = $4) AS associated
+FROM operation_rule
+WHERE operation_rule.id = $1
+    OR operation_rule.id = (SELECT rule_id FROM rack_rule WHERE rack_rule.rack_id = $2
+        AND rack_rule.operation_type = $3 AND rack_rule.operation_code = $4)
+    OR operation_rule.is_default AND operation_rule.operation_type = $3
+        AND operation_rule.operation_code = $4
+FOR KEY SHARE OF operation_rule
+`
+
+type RuleCandidatesParams struct {
+	RuleID        *uuid.UUID
+	RackID        uuid.UUID
+	OperationType string
+	OperationCode string
+}
+
+type RuleCandidatesRow struct {
+	OperationRule OperationRule
+	Requested     bool
+	Associated    bool
+}
+
+// The rules that may govern a waiting task, held so that the one chosen is still there when the task refers to it.
+func (q *Queries) RuleCandidates(ctx context.Context, arg RuleCandidatesParams) ([]RuleCandidatesRow, error) {
+	rows, err := q.db.Query(ctx, ruleCandidates,
+		arg.RuleID,
+		arg.RackID,
+		arg.OperationType,
+		arg.OperationCode,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RuleCandidatesRow
+	for rows.Next() {
+		var i RuleCandidatesRow
+		if err := rows.Scan(
+			&i.OperationRule.ID,
+			&i.OperationRule.Name,
+			&i.OperationRule.Description,
+			&i.OperationRule.OperationType,
+			&i.OperationRule.OperationCode,
+			&i.OperationRule.Definition,
+			&i.OperationRule.IsDefault,
+			&i.OperationRule.CreatedAt,
+			&i.OperationRule.UpdatedAt,
+			&i.Requested,
+			&i.Associated,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ruleCount = `-- name: RuleCount :one
 SELECT count(*)::integer FROM operation_rule
 WHERE ($1::text IS NULL OR operation_type = $1)
