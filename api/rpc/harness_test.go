@@ -166,6 +166,7 @@ func (s *site) contents() string {
 			coalesce((SELECT json_agg(b ORDER BY mac) FROM bmc b)::text, '') ||
 			coalesce((SELECT json_agg(d ORDER BY id) FROM nvl_domain d)::text, '') ||
 			coalesce((SELECT json_agg(d ORDER BY id) FROM drift d)::text, '') ||
+			coalesce((SELECT json_agg(r ORDER BY id) FROM operation_rule r)::text, '') ||
 			coalesce((SELECT json_agg(r ORDER BY rack_id, operation_type, operation_code) FROM rack_rule r)::text, '') ||
 			coalesce((SELECT json_agg(t ORDER BY id) FROM task t)::text, '') ||
 			coalesce((SELECT json_agg(e ORDER BY id) FROM event e)::text, '')`).Scan(&all)
