@@ -66,12 +66,14 @@ func (c *Clock) Sleep(ctx context.Context, until time.Time) bool {
 
 // WithDeadline is context.WithDeadlineCause in the clock's time.
 func (c *Clock) WithDeadline(parent context.Context, at time.Time, cause error) (context.Context, context.CancelFunc) {
-	if earlier, ok := parent.Deadline(); ok && earlier.Before(at) {
-		at = earlier // the parent's own end, and its cause, come first
-		return context.WithCancel(parent)
+	if cause == nil {
+		cause = context.DeadlineExceeded
 	}
 	inner, cancel := context.WithCancelCause(parent)
-	ctx := &deadline{Context: inner, at: at, cancel: func() { cancel(cause) }}
+	ctx := &deadline{Context: inner, at: at, end: func() { cancel(cause) }}
+	if earlier, ok := parent.Deadline(); ok && earlier.Before(at) {
+		ctx.at, ctx.end = earlier, func() {} // it ends with its parent, and for the parent's cause
+	}
 	expire(ctx, c.Now())
 	return ctx, func() { cancel(nil) }
 }
@@ -103,8 +105,8 @@ func (c *Clock) next() {
 // deadline is a context that ends at a moment of the clock.
 type deadline struct {
 	context.Context
-	at     time.Time
-	cancel func()
+	at  time.Time
+	end func()
 }
 
 // Deadline implements context.Context.
@@ -138,7 +140,7 @@ func expire(ctx context.Context, now time.Time) {
 			return
 		}
 		if !now.Before(d.at) {
-			d.cancel()
+			d.end()
 		}
 		ctx = d.Context
 	}
