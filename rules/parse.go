@@ -59,6 +59,20 @@ func Parse(doc []byte) (Definition, error) { return parse(doc, false) }
 // ParseStrict is Parse for authors: an unknown key is a problem too, as it is most likely a misspelt one.
 func ParseStrict(doc []byte) (Definition, error) { return parse(doc, true) }
 
+// Lint says everything that is wrong with a document to the author of a rule for an operation, as Problems: its form,
+// unknown keys included, and where the form is right otherwise, whether it makes sense.
+func Lint(doc []byte, op Operation) error {
+	_, err := ParseStrict(doc)
+	var problems Problems
+	errors.As(err, &problems)
+	if d, err := Parse(doc); err == nil {
+		var wrong Problems
+		errors.As(d.Validate(op), &wrong)
+		problems = append(problems, wrong...)
+	}
+	return problems.err()
+}
+
 func parse(doc []byte, strict bool) (Definition, error) {
 	v, err := readJSON(doc)
 	if err != nil {

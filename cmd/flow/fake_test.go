@@ -63,6 +63,11 @@ type fake struct {
 	diffs      []*flowv1.ComponentDiff
 	checkedAt  string // header of the comparison
 	report     string // of a patch
+
+	rules        []*flowv1.OperationRule
+	associations []*flowv1.RackRuleAssociation
+	replaced     []*flowopsv1.ReplacedRule
+	lax          bool // answers like NICo Flow: an unknown rule is an empty one
 }
 
 // watchFunc plays one watch; n counts them from 0.

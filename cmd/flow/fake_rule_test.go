@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"rackflow.dev/flow/api/gen/flowopsv1"
+	"rackflow.dev/flow/api/gen/flowv1"
+)
+
+// ruleTwo is the id of another rule than ruleOne.
+const ruleTwo = "33333333-0000-4000-8000-000000000002"
+
+func (f *fake) CreateOperationRule(_ context.Context, r *flowv1.CreateOperationRuleRequest) (*flowv1.CreateOperationRuleResponse, error) {
+	return changed(f, r, &flowv1.CreateOperationRuleResponse{Id: &flowv1.UUID{Id: ruleOne}})
+}
+
+func (f *fake) UpdateOperationRule(_ context.Context, r *flowv1.UpdateOperationRuleRequest) (*emptypb.Empty, error) {
+	return changed(f, r, &emptypb.Empty{})
+}
+
+func (f *fake) DeleteOperationRule(_ context.Context, r *flowv1.DeleteOperationRuleRequest) (*emptypb.Empty, error) {
+	return changed(f, r, &emptypb.Empty{})
+}
+
+func (f *fake) SetRuleAsDefault(_ context.Context, r *flowv1.SetRuleAsDefaultRequest) (*emptypb.Empty, error) {
+	return changed(f, r, &emptypb.Empty{})
+}
+
+func (f *fake) AssociateRuleWithRack(_ context.Context, r *flowv1.AssociateRuleWithRackRequest) (*emptypb.Empty, error) {
+	return changed(f, r, &emptypb.Empty{})
+}
+
+func (f *fake) DisassociateRuleFromRack(_ context.Context, r *flowv1.DisassociateRuleFromRackRequest) (*emptypb.Empty, error) {
+	return changed(f, r, &emptypb.Empty{})
+}
+
+func (f *fake) GetOperationRule(_ context.Context, r *flowv1.GetOperationRuleRequest) (*flowv1.OperationRule, error) {
+	for _, rule := range f.rules {
+		if rule.GetId().GetId() == r.GetRuleId().GetId() {
+			return rule, nil
+		}
+	}
+	if f.lax {
+		return &flowv1.OperationRule{}, nil
+	}
+	return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("operation rule %s not found", r.GetRuleId().GetId()))
+}
+
+func (f *fake) ListOperationRules(_ context.Context, r *flowv1.ListOperationRulesRequest) (*flowv1.ListOperationRulesResponse, error) {
+	f.note(r)
+	return &flowv1.ListOperationRulesResponse{Rules: f.rules, TotalCount: int32(len(f.rules))}, nil
+}
+
+func (f *fake) ListRackRuleAssociations(
+	_ context.Context, r *flowv1.ListRackRuleAssociationsRequest,
+) (*flowv1.ListRackRuleAssociationsResponse, error) {
+	f.note(r)
+	return &flowv1.ListRackRuleAssociationsResponse{Associations: f.associations}, nil
+}
+
+func (f *fake) ReplaceOperationRules(
+	_ context.Context, r *flowopsv1.ReplaceOperationRulesRequest,
+) (*flowopsv1.ReplaceOperationRulesResponse, error) {
+	return changed(f, r, &flowopsv1.ReplaceOperationRulesResponse{Rules: f.replaced})
+}
