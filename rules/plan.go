@@ -39,6 +39,7 @@ type PlanStage struct {
 type PlanStep struct {
 	ComponentType hardware.ComponentType `json:"component_type"`
 	Skipped       bool                   `json:"skipped,omitempty"`      // no component of the type is targeted; the rest is empty
+	Done          bool                   `json:"done,omitempty"`         // completed by the task this one goes on from; Skipped is then true as well
 	MaxParallel   int                    `json:"max_parallel,omitempty"` // 0 is no limit
 	Budget        Duration               `json:"budget,omitzero"`        // time for the step, readiness waits not counted
 	Actions       []PlanAction           `json:"actions,omitempty"`      // in the order they run
@@ -77,6 +78,45 @@ type PlanAction struct {
 // Skipped reports whether the stage has nothing to do.
 func (s PlanStage) Skipped() bool {
 	return !slices.ContainsFunc(s.Steps, func(st PlanStep) bool { return !st.Skipped })
+}
+
+// Shortest is what the step waits for in any case. Calls to the hardware are not counted: they may be over at once.
+func (s PlanStep) Shortest() Duration {
+	var sum Duration
+	if s.Skipped {
+		return 0
+	}
+	for _, a := range s.Actions {
+		sum = plus(sum, a.SleepFor)
+	}
+	return sum
+}
+
+// Longest is the time the step may take before it is given up, waiting for readiness not counted.
+func (s PlanStep) Longest() Duration {
+	if s.Skipped {
+		return 0
+	}
+	return s.Budget
+}
+
+// Shortest is what the plan waits for in any case: that of the longest step of each stage.
+func (p Plan) Shortest() Duration { return p.sum(PlanStep.Shortest) }
+
+// Longest is how long the plan takes when each step takes as long as it may.
+func (p Plan) Longest() Duration { return p.sum(PlanStep.Longest) }
+
+// sum adds up the longest step of each stage.
+func (p Plan) sum(of func(PlanStep) Duration) Duration {
+	var sum Duration
+	for _, stage := range p.Stages {
+		var longest Duration
+		for _, s := range stage.Steps {
+			longest = max(longest, of(s))
+		}
+		sum = plus(sum, longest)
+	}
+	return sum
 }
 
 // Batches cuts the components of a step for one of its actions: chunks of MaxParallel, or all of them at once for an

@@ -67,3 +67,19 @@ func (f *fake) ReplaceOperationRules(
 ) (*flowopsv1.ReplaceOperationRulesResponse, error) {
 	return changed(f, r, &flowopsv1.ReplaceOperationRulesResponse{Rules: f.replaced})
 }
+
+func (f *fake) BringUpRack(ctx context.Context, r *flowv1.BringUpRackRequest) (*flowv1.SubmitTaskResponse, error) {
+	return f.submitted(ctx, r)
+}
+
+func (f *fake) IngestRack(ctx context.Context, r *flowv1.IngestRackRequest) (*flowv1.SubmitTaskResponse, error) {
+	return f.submitted(ctx, r)
+}
+
+func (f *fake) DecommissionRack(ctx context.Context, r *flowv1.DecommissionRackRequest) (*flowv1.SubmitTaskResponse, error) {
+	return f.submitted(ctx, r)
+}
+
+func (f *fake) Explain(_ context.Context, r *flowopsv1.ExplainRequest) (*flowopsv1.ExplainResponse, error) {
+	return changed(f, r, &flowopsv1.ExplainResponse{Racks: f.explained})
+}

@@ -67,7 +67,9 @@ type fake struct {
 	rules        []*flowv1.OperationRule
 	associations []*flowv1.RackRuleAssociation
 	replaced     []*flowopsv1.ReplacedRule
-	lax          bool // answers like NICo Flow: an unknown rule is an empty one
+	explained    []*flowopsv1.RackExplanation
+	keys         []string // idempotency keys of the operations
+	lax          bool     // answers like NICo Flow: an unknown rule is an empty one
 }
 
 // watchFunc plays one watch; n counts them from 0.
@@ -171,6 +173,9 @@ func (f *fake) submitted(ctx context.Context, m proto.Message) (*flowv1.SubmitTa
 		return nil, f.submit
 	}
 	call, _ := connect.CallInfoForHandlerContext(ctx)
+	f.mu.Lock()
+	f.keys = append(f.keys, call.RequestHeader().Values("idempotency-key")...)
+	f.mu.Unlock()
 	for _, text := range f.refused {
 		call.ResponseTrailer().Add(rackErrorTrailer, text)
 	}

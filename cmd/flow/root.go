@@ -75,7 +75,8 @@ const (
 func (c *cli) clientCommands() []*cobra.Command {
 	return []*cobra.Command{
 		c.rackCommand(), c.componentCommand(), c.domainCommand(),
-		c.powerCommand(), c.ruleCommand(), c.taskCommand(), c.versionCommand(),
+		c.powerCommand(), c.bringUpCommand(), c.ingestCommand(), c.decommissionCommand(),
+		c.ruleCommand(), c.taskCommand(), c.versionCommand(),
 	}
 }
 

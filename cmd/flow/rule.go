@@ -22,7 +22,8 @@ operation, the one counts that the operation names by --rule-id, else the one th
 default rule of the operation, else the rule that Flow brings along.`
 	return parent("rule", "Rules by which operations are carried out", long,
 		c.ruleCreateCommand(), c.ruleUpdateCommand(), c.ruleListCommand(), c.ruleGetCommand(), c.ruleDeleteCommand(),
-		c.ruleSetDefaultCommand(), c.ruleAssociateCommand(), c.ruleDisassociateCommand(), c.ruleLintCommand())
+		c.ruleSetDefaultCommand(), c.ruleAssociateCommand(), c.ruleDisassociateCommand(),
+		c.ruleLintCommand(), c.ruleExplainCommand())
 }
 
 var ruleTypeWords = []word[flowv1.OperationType]{
@@ -164,12 +165,17 @@ func ruleTime(t *timestamppb.Timestamp) string {
 	return t.AsTime().UTC().Format("2006-01-02 15:04:05")
 }
 
-// completeRules offers the ids of rules, newest first.
-func (c *cli) completeRules(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	if cmd.ValidArgsFunction != nil && len(args) > 0 {
-		return nil, directive
+// completeRule offers the ids of rules as the one argument of a command.
+func (c *cli) completeRule(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return c.completeRules(cmd, args, typed)
+}
+
+// completeRules offers the ids of rules, newest first.
+func (c *cli) completeRules(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
 		resp, err := s.flow.ListOperationRules(ctx, &flowv1.ListOperationRulesRequest{Limit: &first.Limit})
 		for _, r := range resp.GetRules() {

@@ -21,7 +21,7 @@ so do the id of the rule, its operation, the racks it is associated with, and wh
 		Example: `  flow rule update 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11 --rule-file rule.json --strict
   flow rule update 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11 --name 'one shelf at a time'`,
 		Args:              arguments(1, 1, "the id of a rule"),
-		ValidArgsFunction: c.completeRules,
+		ValidArgsFunction: c.completeRule,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f := cmd.Flags()
 			if !f.Changed("name") && !f.Changed("description") && !f.Changed("rule-file") {
@@ -72,7 +72,7 @@ func (c *cli) ruleDeleteCommand() *cobra.Command {
 brings along counts again. Removing a rule that is gone is no error.`,
 		Example:           `  flow rule delete 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11`,
 		Args:              arguments(1, 1, "the id of a rule"),
-		ValidArgsFunction: c.completeRules,
+		ValidArgsFunction: c.completeRule,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := ruleIDArgument(cmd, args)
 			if err != nil {

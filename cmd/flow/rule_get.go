@@ -25,7 +25,7 @@ update take by --rule-file.`,
   flow rule get 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11 --file rule.json
   flow rule get 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11 -o json`,
 		Args:              arguments(1, 1, "the id of a rule"),
-		ValidArgsFunction: c.completeRules,
+		ValidArgsFunction: c.completeRule,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := ruleIDArgument(cmd, args)
 			if err != nil {

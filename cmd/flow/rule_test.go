@@ -490,7 +490,7 @@ func TestRuleCompletion(t *testing.T) {
 	all := ruleOne + "\tsite power on power_control/power_on " + ruleTwo + "\tb?[2J firmware_control/upgrade :36"
 	for line, want := range map[string]string{
 		"rule get":                   all,
-		"rule get x":                 ":36",
+		"rule get x":                 ":4",
 		"rule delete":                all,
 		"rule update":                all,
 		"rule set-default --id":      all,
