@@ -23,6 +23,9 @@ var (
 	draftKeys = []string{keyName, keyDescription, keyOperationType, keyOperation, keyIsDefault, keySteps}
 )
 
+// maxOfBatch is how many problems of a batch are noted, about.
+const maxOfBatch = 1000
+
 // maxName is the longest name of a rule, in characters.
 const maxName = 128
 
@@ -67,6 +70,10 @@ func parseBatch(text []byte, strict bool) ([]Draft, error) {
 	list := p.array(place{}, m, keyRules)
 	b := batch{problems: p.problems}
 	for i, e := range list {
+		if len(b.problems) >= maxOfBatch {
+			b.unclear = true
+			break
+		}
 		b.rule(i, e.value, strict)
 	}
 	b.together()

@@ -392,6 +392,15 @@ func TestAliasesOfAliasesAreBounded(t *testing.T) {
 	}
 }
 
+func TestProblemsOfABatchAreBounded(t *testing.T) {
+	t.Parallel()
+	_, err := ParseBatch([]byte("rules:\n" + strings.Repeat("- {operation_type: power_control, steps: [3, 4]}\n", 3000)))
+	problems, _ := errors.AsType[Problems](err)
+	if n := len(problems); n < maxOfBatch || n > maxOfBatch+10 {
+		t.Errorf("%d problems", n)
+	}
+}
+
 // FuzzParseBatch holds: nothing panics, and what was read is valid, and reads back from its canonical form as the same.
 func FuzzParseBatch(f *testing.F) {
 	f.Add([]byte(minimalBatch))

@@ -108,11 +108,14 @@ type parser struct {
 
 // add notes a problem with a key of the value at a place.
 func (p *parser) add(at place, key, format string, args ...any) {
-	where := at.words()
-	if p.yaml {
-		where = p.words + at.yamlWords(p.kind)
+	if !p.yaml {
+		p.problems.add(at, key, format, args...)
+		return
 	}
-	p.problems = append(p.problems, Problem{Path: strings.TrimSuffix(p.path+at.key(key), "."), Reason: where + fmt.Sprintf(format, args...)})
+	if len(p.problems) < maxOfBatch {
+		reason := p.words + at.yamlWords(p.kind) + fmt.Sprintf(format, args...)
+		p.problems = append(p.problems, Problem{Path: strings.TrimSuffix(p.path+at.key(key), "."), Reason: reason})
+	}
 }
 
 func (p *parser) definition(v value) Definition {

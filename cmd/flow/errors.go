@@ -13,7 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 )
 
 // usageError is a command line that can't be understood; the usage of the command is printed after it.
@@ -89,56 +89,23 @@ func (c *cli) cause(err error) error {
 	return fmt.Errorf("%s: %s", c.address(), cmp.Or(call.Message(), call.Code().String()))
 }
 
-// violations are the faults of a request that its answer names, as "field: description". A single one is all that the
-// message says, too.
+// violations are the faults of a request that its answer names, as "field: reason". A single one is all that the message
+// says, too.
 func violations(call *connect.Error) []string {
 	var list []string
 	for _, d := range call.Details() {
-		if d.Type() == "google.rpc.BadRequest" {
-			eachField(d.Bytes(), func(number protowire.Number, violation []byte) {
-				if number == 1 { // field_violations
-					list = append(list, violationText(violation))
-				}
-			})
+		m, err := d.Value()
+		bad, ok := m.(*errdetails.BadRequest)
+		if err != nil || !ok {
+			continue
+		}
+		for _, v := range bad.GetFieldViolations() {
+			text := v.GetDescription()
+			if v.GetField() != "" {
+				text = v.GetField() + ": " + text
+			}
+			list = append(list, line(text))
 		}
 	}
 	return list
-}
-
-// violationText reads a google.rpc.BadRequest.FieldViolation.
-func violationText(m []byte) string {
-	var field, description string
-	eachField(m, func(number protowire.Number, text []byte) {
-		switch number {
-		case 1:
-			field = line(string(text))
-		case 2:
-			description = line(string(text))
-		}
-	})
-	if field == "" {
-		return description
-	}
-	return field + ": " + description
-}
-
-// eachField gives the texts and messages of a message, up to where it is no message. The two types that are read are
-// not worth a module.
-func eachField(m []byte, fn func(number protowire.Number, value []byte)) {
-	for len(m) > 0 {
-		number, kind, n := protowire.ConsumeTag(m)
-		if n < 0 {
-			return
-		}
-		m = m[n:]
-		if kind == protowire.BytesType {
-			if value, n := protowire.ConsumeBytes(m); n >= 0 {
-				fn(number, value)
-			}
-		}
-		if n = protowire.ConsumeFieldValue(number, kind, m); n < 0 {
-			return
-		}
-		m = m[n:]
-	}
 }

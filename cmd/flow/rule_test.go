@@ -10,7 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -456,23 +456,26 @@ func TestRuleLint(t *testing.T) {
 
 func TestEveryFaultOfARequestIsNamed(t *testing.T) {
 	t.Parallel()
-	// google.rpc.BadRequest{field_violations: [{field, description}]}
-	text := func(m []byte, number protowire.Number, s string) []byte {
-		return protowire.AppendString(protowire.AppendTag(m, number, protowire.BytesType), s)
-	}
-	var both []byte
-	both = text(both, 1, string(text(text(nil, 1, "name"), 2, "is required")))
-	both = text(both, 1, string(text(text(nil, 2, "no\nway"), 3, "NO_WAY")))
+	first := &errdetails.BadRequest_FieldViolation{Field: "name", Description: "is required"}
+	second := &errdetails.BadRequest_FieldViolation{Description: "no\nway"}
 	for name, test := range map[string]struct {
-		detail []byte
+		detail proto.Message
 		want   string
 	}{
-		"two":               {both, "the request has several faults (invalid_argument)\n  name: is required\n  no way"},
-		"one":               {text(nil, 1, "\n\x01x"), "name: is required (invalid_argument)"},
-		"what is no detail": {[]byte{0xff, 0x01}, "name: is required (invalid_argument)"},
+		"two": {
+			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{first, second}},
+			"the request has several faults (invalid_argument)\n  name: is required\n  no way",
+		},
+		"one": {
+			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{first}}, "name: is required (invalid_argument)",
+		},
+		"something else": {&flowv1.UUID{Id: ruleOne}, "name: is required (invalid_argument)"},
+		"nothing that is known": {
+			&anypb.Any{TypeUrl: "type.googleapis.com/site.Unknown", Value: []byte{1}}, "name: is required (invalid_argument)",
+		},
 	} {
 		err := connect.NewError(connect.CodeInvalidArgument, errors.New("name: is required"))
-		d, detailErr := connect.NewErrorDetail(&anypb.Any{TypeUrl: "type.googleapis.com/google.rpc.BadRequest", Value: test.detail})
+		d, detailErr := connect.NewErrorDetail(test.detail)
 		if detailErr != nil {
 			t.Fatal(detailErr)
 		}
