@@ -68,8 +68,9 @@ type fake struct {
 	associations []*flowv1.RackRuleAssociation
 	replaced     []*flowopsv1.ReplacedRule
 	explained    []*flowopsv1.RackExplanation
-	keys         []string // idempotency keys of the operations
-	lax          bool     // answers like NICo Flow: an unknown rule is an empty one
+	keys         []string                                  // idempotency keys of the operations
+	links        map[string]*flowopsv1.GetTaskPlanResponse // by task; nil: the server does not tell
+	lax          bool                                      // answers like NICo Flow: an unknown rule is an empty one
 }
 
 // watchFunc plays one watch; n counts them from 0.

@@ -489,7 +489,9 @@ func TestEveryFaultOfARequestIsNamed(t *testing.T) {
 
 func TestRuleCompletion(t *testing.T) {
 	t.Parallel()
-	env := ruled().env(t)
+	f := ruled()
+	f.racks = stocked().racks
+	env := f.env(t)
 	all := ruleOne + "\tsite power on power_control/power_on " + ruleTwo + "\tb?[2J firmware_control/upgrade :36"
 	for line, want := range map[string]string{
 		"rule get":                   all,
@@ -498,6 +500,10 @@ func TestRuleCompletion(t *testing.T) {
 		"rule update":                all,
 		"rule set-default --id":      all,
 		"rule associate --rule-id":   all,
+		"rule explain":               "power_on power_off force_power_off restart force_restart cold_reset upgrade bring_up ingest decommission :4",
+		"rule explain power_on":      "rack-1\t" + rackOne + " rack-2\t" + rackTwo + " :4",
+		"rule associate --rack-id":   rackOne + "\track-1 " + rackTwo + "\track-2 :36",
+		"power on --rule-id":         all,
 		"rule list --operation-type": "power_control firmware_control :4",
 		"rule disassociate --operation-type firmware_control --operation": "upgrade downgrade rollback :4",
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"connectrpc.com/connect"
@@ -82,4 +83,18 @@ func (f *fake) DecommissionRack(ctx context.Context, r *flowv1.DecommissionRackR
 
 func (f *fake) Explain(_ context.Context, r *flowopsv1.ExplainRequest) (*flowopsv1.ExplainResponse, error) {
 	return changed(f, r, &flowopsv1.ExplainResponse{Racks: f.explained})
+}
+
+func (f *fake) GetTaskPlan(_ context.Context, r *flowopsv1.GetTaskPlanRequest) (*flowopsv1.GetTaskPlanResponse, error) {
+	if f.links == nil {
+		return nil, connect.NewError(connect.CodeUnimplemented, errors.New("GetTaskPlan is not implemented"))
+	}
+	if link, ok := f.links[r.GetTaskId().GetId()]; ok {
+		return link, nil
+	}
+	return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("task %s not found", r.GetTaskId().GetId()))
+}
+
+func (f *fake) RetryTask(_ context.Context, r *flowopsv1.RetryTaskRequest) (*flowopsv1.RetryTaskResponse, error) {
+	return changed(f, r, &flowopsv1.RetryTaskResponse{TaskId: &flowv1.UUID{Id: taskOne}, Stage: 2})
 }
