@@ -32,6 +32,8 @@ type Config struct {
 	Now     func() time.Time // default time.Now
 
 	InlineWait time.Duration // longest wait that a job sits through; default 10 s
+
+	Tasks task.Settings
 }
 
 // Engine is a running set of parts.
@@ -48,17 +50,24 @@ type Engine struct {
 
 // New wires an engine. Start runs it.
 func New(cfg Config) (*Engine, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	hub := task.NewHub(cfg.Store, cfg.Log)
+	tasks := &task.Service{
+		Store: cfg.Store, Managers: cfg.Managers, Watch: hub, Log: cfg.Log, Now: cfg.Now, Settings: cfg.Tasks,
+	}
 	executor, err := exec.New(exec.Config{
-		Store: cfg.Store, Managers: cfg.Managers, Watch: hub, Log: cfg.Log, Now: cfg.Now,
+		Store: cfg.Store, Managers: cfg.Managers, Tasks: tasks, Watch: hub, Log: cfg.Log, Now: cfg.Now,
 		NodeID: cfg.NodeID, Host: cfg.Host, Version: cfg.Version,
 		Workers: cfg.Workers, Speed: cfg.Speed, NoWork: cfg.NoWork, InlineWait: cfg.InlineWait,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
+	tasks.Jobs = executor
 	return &Engine{
-		Tasks: &task.Service{Store: cfg.Store, Managers: cfg.Managers, Jobs: executor, Watch: hub, Log: cfg.Log},
+		Tasks: tasks,
 		Watch: hub,
 		store: cfg.Store,
 		exec:  executor,

@@ -29,6 +29,11 @@ const (
 // all components of the step.
 func (n ActionName) Batched() bool { return actions[n].batched }
 
+// Disruptive reports whether the action changes what a device does, so that it has to wait until components are ready.
+func (n ActionName) Disruptive() bool {
+	return n == ActionPowerControl || n == ActionFirmwareControl || n == ActionBringUpControl
+}
+
 // actionSpec is what the chapter's table says of one action.
 type actionSpec struct {
 	stored   bool // operators may use it; the others are for built-in rules

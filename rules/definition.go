@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -57,6 +58,18 @@ func (r Rule) String() string {
 		return strconv.Quote(r.Name) + " (built-in)"
 	}
 	return strconv.Quote(r.Name) + " (" + r.ID.String() + ")"
+}
+
+// Only reports whether the steps use no other actions than these.
+func (d Definition) Only(names ...ActionName) bool {
+	for _, s := range d.Steps {
+		for _, a := range slices.Concat(s.Pre, []Action{s.Main}, s.Post) {
+			if !slices.Contains(names, a.Name) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // MarshalJSON writes the canonical form, which Parse reads back to an equal value.

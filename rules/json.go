@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -209,7 +210,7 @@ func unstorable(key string, v any) string {
 	case string:
 		return unstorable(v, nil)
 	case json.Number:
-		if _, err := v.Float64(); err != nil {
+		if !storableNumber(v.String()) {
 			return "holds a number out of range, " + shown(v.String())
 		}
 	case []any:
@@ -226,4 +227,20 @@ func unstorable(key string, v any) string {
 		}
 	}
 	return ""
+}
+
+// maxNumber is how long a number may be, and how large its exponent: far beyond what readers can make of it, and far below
+// the 16383 decimals of PostgreSQL.
+const maxNumber = 1000
+
+func storableNumber(s string) bool {
+	if _, err := strconv.ParseFloat(s, 64); err != nil || len(s) > maxNumber {
+		return false
+	}
+	i := strings.IndexAny(s, "eE")
+	if i < 0 {
+		return true
+	}
+	exponent, err := strconv.Atoi(s[i+1:])
+	return err == nil && exponent >= -maxNumber && exponent <= maxNumber
 }

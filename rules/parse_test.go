@@ -3,6 +3,7 @@ package rules
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,14 @@ func TestParseRefusesWhatHasTheWrongForm(t *testing.T) {
 		"a parameter beyond every number": {
 			oneStep(`"main_operation": {"name": "PowerControl", "parameters": {"note": 1e999}}`),
 			Problems{{"steps[0].main_operation.parameters.note", "step 0: main_operation: parameter 'note' holds a number out of range, 1e999"}},
+		},
+		"a parameter below every number": {
+			oneStep(`"main_operation": {"name": "PowerControl", "parameters": {"note": 0e-20000}}`),
+			Problems{{"steps[0].main_operation.parameters.note", "step 0: main_operation: parameter 'note' holds a number out of range, 0e-20000"}},
+		},
+		"a parameter of more digits than anybody reads": {
+			oneStep(`"main_operation": {"name": "PowerControl", "parameters": {"note": 0.` + strings.Repeat("1", 1000) + `}}`),
+			Problems{{"steps[0].main_operation.parameters.note", "step 0: main_operation: parameter 'note' holds a number out of range, 0." + strings.Repeat("1", 62) + "..."}},
 		},
 		"several mistakes at once, in the order of the document": {
 			`{"version": 1, "steps": [
@@ -277,16 +286,19 @@ func TestUnmarshalingADefinitionIsParsingIt(t *testing.T) {
 
 func TestErrorTextsStayWithinBounds(t *testing.T) {
 	t.Parallel()
-	var steps []string
-	for range 30 {
-		steps = append(steps, `{"component_type": "`+strings.Repeat("x", 1000)+`\n"}`)
-	}
-	_, err := Parse([]byte(`{"steps": [` + strings.Join(steps, ",") + `]}`))
-	if err == nil {
-		t.Fatal("no error")
-	}
-	if text := err.Error(); len(text) > 4000 || strings.Contains(text, "\n") || !strings.HasSuffix(text, "; and 10 more") {
-		t.Errorf("%d bytes: %s", len(text), text)
+	step := `{"component_type": "` + strings.Repeat("x", 1000) + `\n"},`
+	for steps, most := range map[int]int{30: 30, 2000: maxProblems} {
+		_, err := Parse([]byte(`{"steps": [` + strings.TrimSuffix(strings.Repeat(step, steps), ",") + `]}`))
+		problems, _ := errors.AsType[Problems](err)
+		if len(problems) != most {
+			t.Errorf("%d problems of %d are noted, want %d", len(problems), steps, most)
+			continue
+		}
+		text := err.Error()
+		if !strings.HasPrefix(text, problems[0].Reason+"; "+problems[1].Reason) || len(text) > maxText+20 || strings.Contains(text, "\n") ||
+			!strings.HasSuffix(text, fmt.Sprintf("; and %d more", most-strings.Count(text, "; "))) {
+			t.Errorf("%d bytes: %s", len(text), text)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ type PlanStage struct {
 type PlanStep struct {
 	ComponentType hardware.ComponentType `json:"component_type"`
 	Skipped       bool                   `json:"skipped,omitempty"`      // no component of the type is targeted; the rest is empty
-	Done          bool                   `json:"done,omitempty"`         // completed by the task this one goes on from; Skipped is then true as well
+	Done          bool                   `json:"done,omitempty"`         // skipped because the task this one goes on from has completed it
 	MaxParallel   int                    `json:"max_parallel,omitempty"` // 0 is no limit
 	Budget        Duration               `json:"budget,omitzero"`        // time for the step, readiness waits not counted
 	Actions       []PlanAction           `json:"actions,omitempty"`      // in the order they run
@@ -117,6 +117,27 @@ func (p Plan) sum(of func(PlanStep) Duration) Duration {
 		sum = plus(sum, longest)
 	}
 	return sum
+}
+
+// Rest is the plan of what is left: steps that are done are skipped, the others begin anew.
+func (p Plan) Rest(done func(stage, step int) bool) Plan {
+	p.Stages = slices.Clone(p.Stages)
+	for i, stage := range p.Stages {
+		steps := slices.Clone(stage.Steps)
+		for j, s := range steps {
+			if done(i, j) && !s.Skipped {
+				steps[j] = PlanStep{ComponentType: s.ComponentType, Skipped: true, Done: true}
+			}
+		}
+		p.Stages[i].Steps = steps
+	}
+	p.Budget = p.taskBudget()
+	return p
+}
+
+// Empty reports whether the plan has nothing to do.
+func (p Plan) Empty() bool {
+	return !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return !s.Skipped() })
 }
 
 // Batches cuts the components of a step for one of its actions: chunks of MaxParallel, or all of them at once for an

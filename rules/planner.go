@@ -69,7 +69,7 @@ func NewPlan(in Input) (Plan, error) {
 		p.Components[c.Type] = append(p.Components[c.Type], c.Component)
 	}
 	p.planStages(d)
-	if !slices.ContainsFunc(p.Stages, func(s PlanStage) bool { return !s.Skipped() }) {
+	if p.Empty() {
 		return Plan{}, fmt.Errorf("rule %s: %w: %s", in.Rule, ErrNoApplicableStep, typeList(p.Components))
 	}
 	p.Budget = p.taskBudget()

@@ -12,17 +12,22 @@ type Problem struct {
 	Reason string // in words that say where as well: "step 0: main_operation: unknown action: X"
 }
 
-// Problems are all things wrong with a document, in the order of the document. As an error value it is never empty.
+// Problems are all things wrong with a document, in the order of the document, as far as anybody reads on. As an error value
+// it is never empty.
 type Problems []Problem
 
-// maxListed keeps an error text within what fits into the headers of an answer.
-const maxListed = 20
+const (
+	// maxText keeps an error text, in bytes, within what fits into the headers of an answer.
+	maxText = 1000
+	// maxProblems keeps a document with millions of mistakes from filling the memory.
+	maxProblems = 1000
+)
 
-// Error lists the reasons, the first one first.
+// Error lists the reasons, the first one first and at least that one.
 func (p Problems) Error() string {
 	var b strings.Builder
 	for i, problem := range p {
-		if i == maxListed {
+		if i > 0 && b.Len()+len(problem.Reason) > maxText {
 			fmt.Fprintf(&b, "; and %d more", len(p)-i)
 			break
 		}
@@ -42,8 +47,12 @@ func (p Problems) err() error {
 	return p
 }
 
-// add notes a problem with a key of the value at a place; an empty key is the value itself.
+// add notes a problem with a key of the value at a place; an empty key is the value itself. Past maxProblems nothing is
+// noted any more.
 func (p *Problems) add(at place, key, format string, args ...any) {
+	if len(*p) == maxProblems {
+		return
+	}
 	*p = append(*p, Problem{Path: at.key(key), Reason: at.words() + fmt.Sprintf(format, args...)})
 }
 

@@ -113,13 +113,20 @@ func InTx(ctx context.Context, pool *pgxpool.Pool, fn func(pgx.Tx) error) error 
 	if err != nil {
 		return err
 	}
-	if err := fn(tx); err != nil {
-		// The caller's context may be the reason; the connection must still be given back clean.
+	committing := false
+	defer func() {
+		if committing {
+			return
+		}
+		// Also when fn panics. The caller's context may be the reason; the connection must still be given back clean.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		_ = tx.Rollback(ctx) // the connection is closed when even this fails
+	}()
+	if err := fn(tx); err != nil {
 		return err
 	}
+	committing = true
 	return tx.Commit(ctx)
 }
 

@@ -70,10 +70,10 @@ func TestEveryCallIsOneLineInTheLog(t *testing.T) {
 		},
 		"a call that is not built": {
 			grpc(func(ctx context.Context) error {
-				_, err := s.grpc.DecommissionRack(ctx, &flowv1.DecommissionRackRequest{})
+				_, err := s.grpc.CreateOperationRun(ctx, &flowv1.CreateOperationRunRequest{})
 				return err
 			}),
-			[]string{"level=INFO", "method=/v1.Flow/DecommissionRack", "code=unimplemented"},
+			[]string{"level=INFO", "method=/v1.Flow/CreateOperationRun", "code=unimplemented"},
 		},
 		"a call that could not be read, in JSON": {
 			func() { s.post("/v1.Flow/GetListOfRacks", "application/json", "{") },

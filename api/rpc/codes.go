@@ -46,7 +46,9 @@ func toConnect(ctx context.Context, err error) *connect.Error {
 	case connect.CodeInternal:
 		return connect.NewError(code, errInternal)
 	default:
-		return connect.NewError(code, errors.New(err.Error()))
+		leaves := connect.NewError(code, errors.New(err.Error()))
+		addViolations(leaves, err)
+		return leaves
 	}
 }
 

@@ -45,7 +45,7 @@ func TestEveryProtocolIsServed(t *testing.T) {
 			if got.GetVersion() != "1.2.3" || got.GetBuildTime() != "2026-01-02T03:04:05Z" || got.GetGitCommit() != "abc" {
 				t.Errorf("got %v", got)
 			}
-			_, err = client.DecommissionRack(t.Context(), &flowv1.DecommissionRackRequest{})
+			_, err = client.CreateOperationRun(t.Context(), &flowv1.CreateOperationRunRequest{})
 			refused(t, err, connect.CodeUnimplemented)
 		})
 	}

@@ -66,7 +66,7 @@ func (s *site) serve(change func(*Config)) {
 	hub := task.NewHub(s.store, s.logger())
 	cfg := Config{
 		Store:  s.store,
-		Tasks:  &task.Service{Store: s.store, Watch: hub, Log: s.logger()},
+		Tasks:  &task.Service{Store: s.store, Watch: hub, Log: s.logger(), Now: time.Now},
 		Watch:  hub,
 		Logger: s.logger(),
 		Build:  Build{Version: "1.2.3", BuildTime: "2026-01-02T03:04:05Z", GitCommit: "abc"},
@@ -166,6 +166,7 @@ func (s *site) contents() string {
 			coalesce((SELECT json_agg(b ORDER BY mac) FROM bmc b)::text, '') ||
 			coalesce((SELECT json_agg(d ORDER BY id) FROM nvl_domain d)::text, '') ||
 			coalesce((SELECT json_agg(d ORDER BY id) FROM drift d)::text, '') ||
+			coalesce((SELECT json_agg(r ORDER BY id) FROM operation_rule r)::text, '') ||
 			coalesce((SELECT json_agg(r ORDER BY rack_id, operation_type, operation_code) FROM rack_rule r)::text, '') ||
 			coalesce((SELECT json_agg(t ORDER BY id) FROM task t)::text, '') ||
 			coalesce((SELECT json_agg(e ORDER BY id) FROM event e)::text, '')`).Scan(&all)

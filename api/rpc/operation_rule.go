@@ -23,21 +23,45 @@ var ruleTypeMessages = inverse(ruleTypes)
 
 // CreateOperationRule implements flowv1connect.FlowHandler.
 func (s *service) CreateOperationRule(ctx context.Context, m *flowv1.CreateOperationRuleRequest) (*flowv1.CreateOperationRuleResponse, error) {
-	typ, ok := ruleTypes[m.GetOperationType()]
-	if !ok {
-		return nil, fault.Invalid("operation_type", "%s has no stored rules: use POWER_CONTROL or FIRMWARE_CONTROL", m.GetOperationType())
-	}
-	id, err := rule.Create(ctx, s.store, rule.Draft{
-		Name:        m.GetName(),
-		Description: m.GetDescription(),
-		Operation:   rules.Operation{Type: typ, Code: m.GetOperationCode()},
-		Definition:  m.GetRuleDefinitionJson(),
-		IsDefault:   m.GetIsDefault(),
-	})
+	id, err := rule.Create(ctx, s.store, draft(m))
 	if err != nil {
 		return nil, err
 	}
 	return &flowv1.CreateOperationRuleResponse{Id: idMessage(id)}, nil
+}
+
+// ruleRequest is what a rule to be stored is given as, alone or in a batch.
+type ruleRequest interface {
+	GetName() string
+	GetDescription() string
+	GetOperationType() flowv1.OperationType
+	GetOperationCode() string
+	GetRuleDefinitionJson() string
+	GetIsDefault() bool
+}
+
+// draft leaves the type out that has no stored rules.
+func draft(m ruleRequest) rule.Draft {
+	return rule.Draft{
+		Name:        m.GetName(),
+		Description: m.GetDescription(),
+		Operation:   rules.Operation{Type: ruleTypes[m.GetOperationType()], Code: m.GetOperationCode()},
+		Definition:  m.GetRuleDefinitionJson(),
+		IsDefault:   m.GetIsDefault(),
+	}
+}
+
+// UpdateOperationRule implements flowv1connect.FlowHandler.
+func (s *service) UpdateOperationRule(ctx context.Context, m *flowv1.UpdateOperationRuleRequest) (*emptypb.Empty, error) {
+	id, err := requiredID("rule_id", m.GetRuleId())
+	if err != nil {
+		return nil, err
+	}
+	change := rule.Change{Name: m.Name, Description: m.Description, Definition: m.RuleDefinitionJson}
+	if err := rule.Update(ctx, s.store, id, change); err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
 }
 
 // GetOperationRule implements flowv1connect.FlowHandler.
@@ -87,7 +111,19 @@ func (s *service) DeleteOperationRule(ctx context.Context, m *flowv1.DeleteOpera
 	if err != nil {
 		return nil, err
 	}
-	if err := db.New(s.store.API).RuleDelete(ctx, db.RuleDeleteParams{ID: id}); err != nil {
+	if err := rule.Delete(ctx, s.store, id); err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// SetRuleAsDefault implements flowv1connect.FlowHandler.
+func (s *service) SetRuleAsDefault(ctx context.Context, m *flowv1.SetRuleAsDefaultRequest) (*emptypb.Empty, error) {
+	id, err := requiredID("rule_id", m.GetRuleId())
+	if err != nil {
+		return nil, err
+	}
+	if err := rule.SetDefault(ctx, s.store, id); err != nil {
 		return nil, err
 	}
 	return &emptypb.Empty{}, nil

@@ -70,22 +70,8 @@ func TestOfManyWritersOfAKeyOneWins(t *testing.T) {
 // race makes all writers begin together and fails the test unless one wins and the others are told why they did not.
 func (s *site) race(claim func(ctx context.Context, n int) error) {
 	s.t.Helper()
-	var ready, done sync.WaitGroup
-	begin := make(chan struct{})
-	errs := make([]error, writers)
-	ready.Add(writers)
-	for n := range writers {
-		done.Go(func() {
-			ready.Done()
-			<-begin
-			errs[n] = claim(s.t.Context(), n+1)
-		})
-	}
-	ready.Wait()
-	close(begin)
-	done.Wait()
 	won := 0
-	for _, err := range errs {
+	for _, err := range s.together(claim) {
 		switch {
 		case err == nil:
 			won++
@@ -96,6 +82,25 @@ func (s *site) race(claim func(ctx context.Context, n int) error) {
 	if won != 1 {
 		s.t.Errorf("%d writers won", won)
 	}
+}
+
+// together makes all writers begin at the same time and returns how each has ended.
+func (s *site) together(call func(ctx context.Context, n int) error) []error {
+	var ready, done sync.WaitGroup
+	begin := make(chan struct{})
+	errs := make([]error, writers)
+	ready.Add(writers)
+	for n := range writers {
+		done.Go(func() {
+			ready.Done()
+			<-begin
+			errs[n] = call(s.t.Context(), n+1)
+		})
+	}
+	ready.Wait()
+	close(begin)
+	done.Wait()
+	return errs
 }
 
 // recorded fails the test unless so much is in the inventory, tombstones included.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -134,5 +135,7 @@ type parked struct{}
 func (parked) InsertStarts(_ context.Context, _ pgx.Tx, tasks []uuid.UUID) ([]int64, error) {
 	return make([]int64, len(tasks)), nil
 }
-func (parked) Cancel(context.Context, pgx.Tx, []int64) error { return nil }
-func (parked) Interrupt(uuid.UUID)                           {}
+func (parked) InsertExpiries(context.Context, pgx.Tx, []uuid.UUID, time.Time) error { return nil }
+func (parked) InsertRelease(context.Context, pgx.Tx, uuid.UUID, time.Time) error    { return nil }
+func (parked) Cancel(context.Context, pgx.Tx, []int64) error                        { return nil }
+func (parked) Interrupt(uuid.UUID)                                                  {}

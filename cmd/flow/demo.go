@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rackflow.dev/flow/api/gen/flowv1"
+	"rackflow.dev/flow/engine/task"
 )
 
 // localServer is a server in this process.
@@ -129,7 +130,7 @@ func (c *cli) demoServer(ctx context.Context, o demoOptions, start startFunc) (l
 	}
 	so := serveOptions{
 		listen: o.listen, dataDir: o.dataDir, sim: true, simOff: true, simSpeed: o.speed, simLatency: o.latency, workers: 100,
-		log: slog.New(slog.NewJSONHandler(log, nil)),
+		tasks: task.Settings{Readiness: task.Readiness{Missing: task.MissingIgnore}}, log: slog.New(slog.NewJSONHandler(log, nil)),
 	}
 	if err := so.complete(c.getenv); err != nil {
 		return nil, err

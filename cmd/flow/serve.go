@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/store"
 )
 
@@ -37,6 +40,7 @@ type serveOptions struct {
 	simOff          bool // the simulated site is found powered off
 	noWorkers       bool
 	workers         int
+	tasks           task.Settings
 	pools           store.Config // sizes only
 	shutdownTimeout time.Duration
 	log             *slog.Logger
@@ -60,7 +64,7 @@ func (c *cli) serveCommand() *cobra.Command {
 				o.listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 			}
 			o.insecure = o.insecure || c.getenv("ALLOW_INSECURE_GRPC") == "true"
-			if err := o.complete(c.getenv); err != nil {
+			if err := errors.Join(o.complete(c.getenv), o.completeTasks()); err != nil {
 				return err
 			}
 			level := slog.LevelInfo
@@ -85,12 +89,47 @@ func (c *cli) serveCommand() *cobra.Command {
 	f.BoolVar(&o.simOff, "sim-off", false, "find the simulated site powered off instead of on")
 	f.BoolVar(&o.noWorkers, "no-workers", false, "serve requests and leave the work to other servers on the database")
 	f.IntVar(&o.workers, "workers", 2000, "steps worked on at a time")
+	o.registerTasks(f)
 	f.Int32Var(&o.pools.RiverConns, "river-conns", 6, "database connections for the job queue")
 	f.Int32Var(&o.pools.EngineConns, "engine-conns", 10, "database connections for the transitions of tasks")
 	f.Int32Var(&o.pools.APIConns, "api-conns", 8, "database connections for requests")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second, "how long running calls may take to end when the server stops")
 	f.BoolVar(&devMode, "dev-mode", false, "debug log")
 	return cmd
+}
+
+// registerTasks adds the flags that say how tasks are treated on this site.
+func (o *serveOptions) registerTasks(f *pflag.FlagSet) {
+	f.IntVar(&o.tasks.QueueLimit, "queue-limit", 5, "tasks that may wait for one rack")
+	f.DurationVar(&o.tasks.Retention, "task-retention", 0, "how long tasks are kept after their end, at least 24h; 0 for ever")
+	f.BoolVar(&o.tasks.ReportComponents, "report-components", false, "tell in reports what became of each component")
+	f.StringVar((*string)(&o.tasks.Readiness.Missing), "readiness-missing", "",
+		"what becomes of an action when the status of a component is not known: allow (with a warning), block, ignore "+
+			"(default allow, and ignore with --sim)")
+	f.DurationVar(&o.tasks.Readiness.MaxAge, "readiness-max-age", 5*time.Minute, "how old the status of a component may be")
+	f.BoolVar(&o.tasks.ReferenceConflicts, "reference-conflicts", false,
+		"let power tasks on the same component run side by side unless it is a compute tray, an NVSwitch or a power shelf")
+	f.BoolVar(&o.tasks.AllowOvertaking, "allow-overtaking", false, "let a new task pass waiting ones that it conflicts with")
+	f.BoolVar(&o.tasks.AllowOverlap, "allow-overlap", false, "start the next task while a call of a cancelled one still runs")
+}
+
+// completeTasks checks what registerTasks has taken in.
+func (o *serveOptions) completeTasks() error {
+	if o.tasks.Readiness.Missing == "" && o.sim {
+		o.tasks.Readiness.Missing = task.MissingIgnore // nobody reports a status
+	}
+	policies := []task.Missing{"", task.MissingAllow, task.MissingBlock, task.MissingIgnore}
+	switch {
+	case o.tasks.QueueLimit < 1:
+		return fmt.Errorf("--queue-limit must be at least 1, got %d", o.tasks.QueueLimit)
+	case o.tasks.Retention != 0 && o.tasks.Retention < task.MinRetention:
+		return fmt.Errorf("--task-retention must be 0 or at least %s, got %s", task.MinRetention, o.tasks.Retention)
+	case o.tasks.Readiness.MaxAge <= 0:
+		return fmt.Errorf("--readiness-max-age must be positive, got %s", o.tasks.Readiness.MaxAge)
+	case !slices.Contains(policies, o.tasks.Readiness.Missing):
+		return fmt.Errorf("--readiness-missing %q is none of allow, block, ignore", o.tasks.Readiness.Missing)
+	}
+	return nil
 }
 
 // complete fills in what flags left open and refuses what can't be.

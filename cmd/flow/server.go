@@ -92,7 +92,7 @@ func startServer(ctx context.Context, o serveOptions) (_ *runningServer, err err
 	host, _ := os.Hostname() // only for people; an empty one is no harm
 	if s.engine, err = engine.New(engine.Config{
 		Store: s.store, Managers: managers, Log: o.log, NodeID: id, Host: host, Version: buildInfo().GetVersion(),
-		Workers: o.workers, Speed: o.simSpeed, NoWork: o.noWorkers,
+		Workers: o.workers, Speed: o.simSpeed, NoWork: o.noWorkers, Tasks: o.tasks,
 	}); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,9 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 		if d.at.intent {
 			return d.settle(ctx, a, batch)
 		}
+		if err := d.ready(ctx, a, batch); err != nil {
+			return err
+		}
 		d.markRestless(ctx, a, batch)
 		d.at.intent = true
 		if err := d.checkpoint(ctx, a, false); err != nil {
@@ -42,6 +45,11 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 		open := d.at.open(batch)
 		if len(open) == 0 {
 			return nil
+		}
+		if repeatable {
+			if err := d.ready(ctx, a, open); err != nil {
+				return err
+			}
 		}
 		d.at.attempt++
 		refused := d.send(ctx, controller, a, open)

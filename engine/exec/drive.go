@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"rackflow.dev/flow/engine/task"
+	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
 	"rackflow.dev/flow/store"
 	"rackflow.dev/flow/store/db"
@@ -37,7 +38,9 @@ type drive struct {
 	began    time.Time
 	driving  bool // at is a step this drive has
 	at       cursor
-	place    atomic.Pointer[stepArgs] // the step of at, or the one that is being claimed, for the sweep
+
+	overridden bool                     // it has been said that the readiness check is overridden
+	place      atomic.Pointer[stepArgs] // the step of at, or the one that is being claimed, for the sweep
 }
 
 // Timeout implements river.Worker.
@@ -74,7 +77,7 @@ func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error
 	if err != nil {
 		return fmt.Errorf("task %s: %w", d.task, err)
 	}
-	if row.Busy {
+	if row.Busy && !x.tasks.Settings.AllowOverlap {
 		return river.JobSnooze(busyWait)
 	}
 	if err := d.load(row.RackID, row.Plan, row.Request); err != nil {
@@ -139,19 +142,7 @@ func (d *drive) load(rack uuid.UUID, plan, options []byte) error {
 // giveUp fails a task that this Flow can't read: no other wake-up would do better.
 func (d *drive) giveUp(ctx context.Context, from db.TaskState, reason error) error {
 	d.x.log.Error("task cannot be read", "task", d.task, "err", reason)
-	to, err := task.Next(from, task.Fail)
-	if err != nil {
-		return err
-	}
-	err = d.x.persist(ctx, func(ctx context.Context) error {
-		_, err := db.New(d.x.store.Engine).TaskEnd(ctx, db.TaskEndParams{
-			ID: d.task, FromState: from, ToState: to, Message: task.FailureMessage(reason.Error()),
-		})
-		return err
-	})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil // it has ended otherwise
-	}
+	err := d.x.persist(ctx, func(ctx context.Context) error { return d.x.tasks.Fail(ctx, d.task, d.rack, from, reason) })
 	d.x.watch.Poke()
 	return err
 }
@@ -196,12 +187,6 @@ var errFault = errors.New("internal fault")
 // where it is; any other error is the step's failure.
 func (d *drive) runStep(parent context.Context) error {
 	step := d.stepPlan()
-	limit, cause := d.at.deadline, fmt.Errorf("step timed out after %s", step.Budget)
-	if d.deadline.Before(limit) {
-		limit, cause = d.deadline, fmt.Errorf("task timed out after %s", d.plan.Budget)
-	}
-	ctx, cancel := context.WithDeadlineCause(parent, limit, cause)
-	defer cancel()
 	for d.at.action < len(step.Actions) {
 		if parent.Err() != nil {
 			return ended(parent)
@@ -211,20 +196,23 @@ func (d *drive) runStep(parent context.Context) error {
 		if d.at.batch == 0 && d.at.attempt == 0 && counts(a.Name) {
 			d.at.completed, d.at.failed = 0, 0
 		}
-		if ctx.Err() != nil {
-			return cause
-		}
 		if d.x.stopping() || d.x.now().Sub(d.began) > maxSegment {
 			return d.park(parent, d.x.now())
 		}
-		err := d.act(ctx, a, batches[d.at.batch])
+		cause, err := d.actInTime(parent, a, batches[d.at.batch])
+		if errors.Is(err, errUnready) {
+			if err := d.wait(parent, d.x.now().Add(d.x.scaled(gatePoll))); handedOver(err) {
+				return err
+			}
+			continue // the drive may be over: the loop looks at that first
+		}
 		switch {
 		case err == nil && parent.Err() != nil: // done, though this drive is to end: it is recorded before
 		case parent.Err() != nil:
 			return ended(parent)
 		case handedOver(err):
 			return err
-		case ctx.Err() != nil: // the step's or the task's time is over
+		case cause != nil: // the step's or the task's time is over
 			return cause
 		case err != nil:
 			if len(batches) > 1 {
@@ -245,6 +233,24 @@ func (d *drive) runStep(parent context.Context) error {
 		}
 	}
 	return nil
+}
+
+// actInTime carries an action out within the time of the step and of the task; cause is the error of the one that is over.
+// What the step waits for its components to be ready is on top.
+func (d *drive) actInTime(parent context.Context, a rules.PlanAction, batch []hardware.Component) (cause, err error) {
+	limit, cause := d.at.deadline, fmt.Errorf("step timed out after %s", d.stepPlan().Budget)
+	if d.deadline.Before(limit) {
+		limit, cause = d.deadline, fmt.Errorf("task timed out after %s", d.plan.Budget)
+	}
+	ctx, cancel := context.WithDeadlineCause(parent, limit.Add(d.waited()), cause)
+	defer cancel()
+	if ctx.Err() == nil {
+		err = d.act(ctx, a, batch)
+	}
+	if ctx.Err() == nil {
+		cause = nil
+	}
+	return cause, err
 }
 
 // lasting is the context for recording what has been done: ctx, or when that is over a little time more.

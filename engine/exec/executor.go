@@ -32,6 +32,8 @@ const (
 	// startsAtOnce is how many tasks are started at a time: enough to keep the database busy, and few enough that a burst of
 	// submissions does not hold up the stages of tasks that run.
 	startsAtOnce = 4
+	// maintWorkers is how many queues of racks are looked after at a time.
+	maintWorkers = 4
 	// busyWait is how soon a start looks again whether the rack's cancelled driver has stopped.
 	busyWait = 500 * time.Millisecond
 	// fetchCooldown and fetchPoll: a job that River was not told of in time starts within a poll, and one that comes
@@ -44,6 +46,7 @@ const (
 type Config struct {
 	Store    *store.Store
 	Managers hardware.Managers
+	Tasks    *task.Service // its queues are released when tasks end
 	Watch    *task.Hub
 	Log      *slog.Logger
 	Now      func() time.Time // nil: time.Now
@@ -62,6 +65,7 @@ type Config struct {
 type Executor struct {
 	store    *store.Store
 	managers hardware.Managers
+	tasks    *task.Service
 	watch    *task.Hub
 	log      *slog.Logger
 	now      func() time.Time
@@ -80,7 +84,8 @@ type Executor struct {
 // New makes an executor. Start runs it.
 func New(cfg Config) (*Executor, error) {
 	x := &Executor{
-		store: cfg.Store, managers: cfg.Managers, watch: cfg.Watch, log: cfg.Log, now: cfg.Now, speed: cmp.Or(cfg.Speed, 1),
+		store: cfg.Store, managers: cfg.Managers, tasks: cfg.Tasks, watch: cfg.Watch, log: cfg.Log, now: cfg.Now,
+		speed:    cmp.Or(cfg.Speed, 1),
 		node:     node{incarnation: uuid.New(), id: cfg.NodeID, host: cfg.Host, version: cfg.Version},
 		inline:   cmp.Or(cfg.InlineWait, defaultInlineWait),
 		idle:     cfg.NoWork,
@@ -102,11 +107,16 @@ func New(cfg Config) (*Executor, error) {
 	}
 	if !cfg.NoWork {
 		workers := river.NewWorkers()
-		if err := errors.Join(river.AddWorkerSafely(workers, &startWorker{x: x}), river.AddWorkerSafely(workers, &stepWorker{x: x})); err != nil {
+		if err := errors.Join(
+			river.AddWorkerSafely(workers, &startWorker{x: x}), river.AddWorkerSafely(workers, &stepWorker{x: x}),
+			river.AddWorkerSafely(workers, &expireWorker{x: x}), river.AddWorkerSafely(workers, &releaseWorker{x: x}),
+		); err != nil {
 			return nil, fmt.Errorf("workers: %w", err)
 		}
 		rc.Workers = workers
-		rc.Queues = map[string]river.QueueConfig{queueOps: {MaxWorkers: cmp.Or(cfg.Workers, 2000)}}
+		rc.Queues = map[string]river.QueueConfig{
+			queueOps: {MaxWorkers: cmp.Or(cfg.Workers, 2000)}, queueMaint: {MaxWorkers: maintWorkers},
+		}
 	}
 	var err error
 	if x.river, err = river.NewClient(riverpgxv5.New(cfg.Store.River), rc); err != nil {
@@ -122,6 +132,9 @@ func (x *Executor) Start(ctx context.Context) error {
 	}
 	if err := x.sweep(ctx, never, x.node.id); err != nil {
 		return fmt.Errorf("take back work: %w", err)
+	}
+	if err := x.tasks.Sweep(ctx); err != nil {
+		return fmt.Errorf("queues of racks: %w", err)
 	}
 	if x.idle {
 		return nil

@@ -9,8 +9,12 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// queueOps is the queue of operations that people wait for.
-const queueOps = "ops"
+// The queues of jobs: operations, which people wait for, and what keeps the queues of racks moving, which must not wait
+// behind them.
+const (
+	queueOps   = "ops"
+	queueMaint = "maint"
+)
 
 // startArgs wakes a worker to start a task.
 type startArgs struct {
@@ -29,6 +33,20 @@ type stepArgs struct {
 
 func (stepArgs) Kind() string { return "task_step" }
 
+// expireArgs wakes a worker when the time of a waiting task is over.
+type expireArgs struct {
+	Task uuid.UUID `json:"task"`
+}
+
+func (expireArgs) Kind() string { return "task_expire" }
+
+// releaseArgs wakes a worker to look after the tasks that wait for a rack.
+type releaseArgs struct {
+	Rack uuid.UUID `json:"rack"`
+}
+
+func (releaseArgs) Kind() string { return "rack_release" }
+
 // InsertStarts adds the jobs that start tasks.
 func (x *Executor) InsertStarts(ctx context.Context, tx pgx.Tx, tasks []uuid.UUID) ([]int64, error) {
 	params := make([]river.InsertManyParams, len(tasks))
@@ -37,7 +55,34 @@ func (x *Executor) InsertStarts(ctx context.Context, tx pgx.Tx, tasks []uuid.UUI
 		// Behind the steps of running tasks, whose time is running.
 		params[i].InsertOpts = &river.InsertOpts{Priority: 2}
 	}
-	return x.insert(ctx, tx, params)
+	return x.insert(ctx, tx, queueOps, params)
+}
+
+// InsertExpiries adds the jobs that end tasks whose time in the queue is over.
+func (x *Executor) InsertExpiries(ctx context.Context, tx pgx.Tx, tasks []uuid.UUID, at time.Time) error {
+	params := make([]river.InsertManyParams, len(tasks))
+	for i, id := range tasks {
+		params[i] = river.InsertManyParams{Args: expireArgs{Task: id}, InsertOpts: &river.InsertOpts{ScheduledAt: x.wakeAt(at)}}
+	}
+	_, err := x.insert(ctx, tx, queueMaint, params)
+	return err
+}
+
+// InsertRelease adds the job that looks after the tasks that wait for a rack.
+func (x *Executor) InsertRelease(ctx context.Context, tx pgx.Tx, rack uuid.UUID, at time.Time) error {
+	_, err := x.insert(ctx, tx, queueMaint, []river.InsertManyParams{{
+		Args: releaseArgs{Rack: rack}, InsertOpts: &river.InsertOpts{ScheduledAt: at},
+	}})
+	return err
+}
+
+// wakeAt is when a job has to be there for something that is due at a time. River looks every 5 s for jobs that fall due
+// until its next look, so a job for an earlier time could be late; it comes at once and waits for the time by itself.
+func (x *Executor) wakeAt(due time.Time) time.Time {
+	if due.Sub(x.now()) < defaultInlineWait {
+		return time.Time{}
+	}
+	return due
 }
 
 // insertSteps adds jobs that wake steps at a time; the zero time is now.
@@ -49,10 +94,10 @@ func (x *Executor) insertSteps(ctx context.Context, tx pgx.Tx, at time.Time, ste
 			params[i].InsertOpts = &river.InsertOpts{ScheduledAt: at}
 		}
 	}
-	return x.insert(ctx, tx, params)
+	return x.insert(ctx, tx, queueOps, params)
 }
 
-func (x *Executor) insert(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) ([]int64, error) {
+func (x *Executor) insert(ctx context.Context, tx pgx.Tx, queue string, params []river.InsertManyParams) ([]int64, error) {
 	if len(params) == 0 {
 		return nil, nil
 	}
@@ -61,7 +106,7 @@ func (x *Executor) insert(ctx context.Context, tx pgx.Tx, params []river.InsertM
 		if params[i].InsertOpts != nil {
 			opts = *params[i].InsertOpts
 		}
-		opts.Queue = queueOps
+		opts.Queue = queue
 		params[i].InsertOpts = &opts
 	}
 	rows, err := x.river.InsertManyTx(ctx, tx, params)

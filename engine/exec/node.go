@@ -50,6 +50,12 @@ func (x *Executor) unregister(ctx context.Context) error {
 
 // Run heartbeats and sweeps until ctx ends.
 func (x *Executor) Run(ctx context.Context) {
+	house := make(chan struct{})
+	go func() {
+		defer close(house)
+		x.keepHouse(ctx)
+	}()
+	defer func() { <-house }()
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
 	// Since when heartbeats have gone through without a gap. After an outage of the database every node looks dead to

@@ -44,6 +44,8 @@ type cursor struct {
 	failed        int
 	results       map[uuid.UUID]string // components of the current batch: "" is confirmed, else the error
 	resumed       bool                 // an earlier driver may have acted on this batch
+	gateSince     time.Time            // since when it waits until components are ready; zero: it does not
+	warning       string               // what an operator should know although the step goes on
 }
 
 // cursorOf reads a claimed step.
@@ -53,7 +55,10 @@ func cursorOf(row db.TaskStep) (cursor, error) {
 		action: int(row.Action), batch: int(row.Batch), attempt: int(row.Attempt),
 		actionStarted: row.ActionStartedAt, deadline: row.DeadlineAt, intent: row.Intent,
 		completed: int(row.Completed), failed: int(row.Failed),
-		resumed: row.Epoch > 0,
+		resumed: row.Epoch > 0, warning: row.Warning,
+	}
+	if row.GateSince != nil {
+		c.gateSince = *row.GateSince
 	}
 	if err := json.Unmarshal(row.Results, &c.results); err != nil {
 		return cursor{}, fmt.Errorf("stored results: %w", err)

@@ -199,17 +199,20 @@ func (d *drive) endAlone(ctx context.Context) (more, ok bool, err error) {
 		}
 		err = d.x.persist(ctx, func(ctx context.Context) error {
 			_, err := db.New(d.x.store.Engine).StageFinish(ctx, db.StageFinishParams{
-				TaskID: p.TaskID, Stage: p.Stage, Step: p.Step, Epoch: p.Epoch, Node: p.Node, State: p.State, Action: p.Action,
+				TaskID: p.TaskID, RackID: d.rack, Stage: p.Stage, Step: p.Step, Epoch: p.Epoch, Node: p.Node, State: p.State, Action: p.Action,
 				Completed: p.Completed, Failed: p.Failed, StageNumber: p.StageNumber, Stages: p.Stages,
 				ComponentType: p.ComponentType, ActionName: p.ActionName, Total: p.Total,
 				ToState: to, Message: message, WasMessage: task.MessageRunning,
 			})
 			return err
 		})
+		if errors.Is(err, store.ErrNotFound) {
+			return false, false, nil // tasks wait for the rack, or the step is lost: end finds out
+		}
 		if err == nil {
 			d.told(to, message)
 		}
-		return false, true, lostIfNone(err)
+		return false, true, err
 	case len(next.steps) == 1:
 		err := d.x.persist(ctx, func(ctx context.Context) error {
 			_, err := db.New(d.x.store.Engine).StageAdvance(ctx, db.StageAdvanceParams{
@@ -267,6 +270,9 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 			if err != nil {
 				return fmt.Errorf("end step: %w", lostIfNone(err))
 			}
+			if row.DeadlineAt != nil { // a sibling may have got time back for the task
+				d.deadline = *row.DeadlineAt
+			}
 			if row.OpenSteps > 0 {
 				return nil // a sibling still works and goes on from here
 			}
@@ -279,10 +285,11 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 			if err != nil {
 				return err
 			}
-			_, err = q.TaskEnd(ctx, db.TaskEndParams{
-				ID: d.task, FromState: db.TaskStateRunning, ToState: final, Message: message, Stages: int32(len(d.plan.Stages)),
-			})
-			return lostIfNone(err)
+			_, err = q.TaskEnd(ctx, db.TaskEndParams{ID: d.task, FromState: db.TaskStateRunning, ToState: final, Message: message})
+			if err != nil || row.Waiting == 0 {
+				return lostIfNone(err)
+			}
+			return d.x.tasks.Release(ctx, tx, d.rack)
 		})
 	})
 	if err != nil {
@@ -309,8 +316,8 @@ func (d *drive) endParams(failure error) db.StepEndParams {
 		how = failed
 	}
 	p := db.StepEndParams{
-		TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
-		State: stepMoves[db.StepStateRunning][how], Action: int32(d.at.action), Batch: int32(d.at.batch),
+		TaskID: d.task, RackID: d.rack, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch,
+		Node: &d.x.node.incarnation, State: stepMoves[db.StepStateRunning][how], Action: int32(d.at.action), Batch: int32(d.at.batch),
 		Completed: int32(d.at.completed), Failed: int32(d.at.failed), Results: d.at.resultsJSON(),
 		StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),
 		ComponentType: string(step.ComponentType), ActionName: d.actionName(), Total: int32(d.total()),
@@ -356,7 +363,7 @@ func (d *drive) verdict(stageError *string, now time.Time) (db.TaskState, string
 
 // park gives the step back until its due time; the job that will wake it is in the same transaction.
 func (d *drive) park(ctx context.Context, due time.Time) error {
-	due = earliest(due, earliest(d.at.deadline, d.deadline))
+	due = earliest(due, earliest(d.at.deadline, d.deadline).Add(d.waited()))
 	var at time.Time // a job that is due is fetched at once; one with a time waits for River's next look
 	if due.After(d.x.now()) {
 		at = due
@@ -405,6 +412,9 @@ func (d *drive) release(ctx context.Context) {
 	err := db.New(d.x.store.Engine).StepRelease(ctx, db.StepReleaseParams{
 		TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
 	})
+	if err == nil {
+		err = d.x.releaseRack(ctx, d.rack) // tasks may wait for this driver to stop
+	}
 	if err != nil {
 		d.x.log.Warn("step stays stamped with this node", "task", d.task, "err", err)
 	}

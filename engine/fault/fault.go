@@ -7,6 +7,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Kind is what a caller can do about a refusal.
@@ -53,6 +54,15 @@ type Error struct {
 	Field string // path of the offending field as in rack.components[3].info.id; empty when no single field is
 	Text  string
 	Cause error // never part of the text; for logs and errors.Is
+
+	// Violations are all that is wrong, the first one first, where Field and Text cannot say it one by one.
+	Violations []Violation
+}
+
+// Violation is one of the things wrong with a request.
+type Violation struct {
+	Field  string // as that of Error; inside a document it goes on with ":" and the path there
+	Reason string
 }
 
 func (e *Error) Error() string {
@@ -76,6 +86,60 @@ func (e *Error) On(field string) *Error {
 	c := *e
 	c.Field = field
 	return &c
+}
+
+// With returns a copy of the refusal that lists all that is wrong.
+func (e *Error) With(all []Violation) *Error {
+	c := *e
+	c.Violations = all
+	return &c
+}
+
+// Within returns a copy of a refusal that names a field, in a part of the request such as rules[2].
+func (e *Error) Within(part string) *Error {
+	c := *e
+	c.Field = part + "." + e.Field
+	c.Violations = make([]Violation, len(e.Violations))
+	for i, v := range e.Violations {
+		c.Violations[i] = Violation{part + "." + v.Field, v.Reason}
+	}
+	return &c
+}
+
+// Wrong lists what is wrong, field by field. It is empty when no field is named.
+func (e *Error) Wrong() []Violation {
+	if len(e.Violations) == 0 && e.Field != "" {
+		return []Violation{{e.Field, e.Text}}
+	}
+	return e.Violations
+}
+
+// maxNamed is how many fields a text about several refusals names.
+const maxNamed = 5
+
+// All makes one refusal of several of one request, or nil of none. It says what the first one says, names the fields of
+// the others and lists all that is wrong.
+func All(refusals []*Error) *Error {
+	switch len(refusals) {
+	case 0:
+		return nil
+	case 1:
+		return refusals[0]
+	}
+	all := *refusals[0]
+	all.Violations = nil
+	var names []string
+	for i, e := range refusals {
+		all.Violations = append(all.Violations, e.Wrong()...)
+		if i > 0 && i <= maxNamed {
+			names = append(names, e.Field)
+		}
+	}
+	all.Text += "; also wrong: " + strings.Join(names, ", ")
+	if more := len(refusals) - 1 - maxNamed; more > 0 {
+		all.Text += fmt.Sprintf(" and %d more", more)
+	}
+	return &all
 }
 
 // Invalid refuses a malformed request; field is the path of what is wrong in it, or "".

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +42,54 @@ func TestCauseIsFound(t *testing.T) {
 	t.Parallel()
 	if !errors.Is(Exists("id taken").Because(io.EOF), io.EOF) {
 		t.Error("cause is lost")
+	}
+}
+
+func TestAllThatIsWrongIsListed(t *testing.T) {
+	t.Parallel()
+	name := Invalid("name", "is required")
+	doc := Invalid("doc", "two mistakes").With([]Violation{{"doc:a", "first"}, {"doc:b", "second"}})
+	var many []*Error
+	for range 12 {
+		many = append(many, name)
+	}
+	for title, c := range map[string]struct {
+		err  *Error
+		text string
+		want []Violation
+	}{
+		"a field is one violation":      {name, "name: is required", []Violation{{"name", "is required"}}},
+		"no field is none":              {Invalid("", "nothing to do"), "nothing to do", nil},
+		"violations come before fields": {doc, "doc: two mistakes", []Violation{{"doc:a", "first"}, {"doc:b", "second"}}},
+		"a part comes before the fields": {
+			doc.Within("rules[2]"), "rules[2].doc: two mistakes",
+			[]Violation{{"rules[2].doc:a", "first"}, {"rules[2].doc:b", "second"}},
+		},
+		"several refusals are one": {
+			All([]*Error{name, doc}), "name: is required; also wrong: doc",
+			[]Violation{{"name", "is required"}, {"doc:a", "first"}, {"doc:b", "second"}},
+		},
+		"one refusal is itself": {All([]*Error{name}), "name: is required", []Violation{{"name", "is required"}}},
+		"only some of many are named": {
+			All(many), "name: is required; also wrong: " + strings.Repeat("name, ", 4) + "name and 6 more",
+			slices.Repeat([]Violation{{"name", "is required"}}, 12),
+		},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			if c.err.Error() != c.text {
+				t.Errorf("text %q, want %q", c.err, c.text)
+			}
+			if got := c.err.Wrong(); !slices.Equal(got, c.want) {
+				t.Errorf("violations %q, want %q", got, c.want)
+			}
+		})
+	}
+	if err := All(nil); err != nil {
+		t.Errorf("nothing wrong is %v", err)
+	}
+	if doc.Violations[0].Field != "doc:a" {
+		t.Error("a copy has changed the original")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -186,15 +187,7 @@ func ListComponents(ctx context.Context, pool *pgxpool.Pool, query ComponentQuer
 		if err != nil {
 			return err
 		}
-		ids, err := q.ComponentPage(ctx, db.ComponentPageParams{
-			Names: c.names.values, NameLikes: c.names.likes, NamePatterns: c.names.others,
-			Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
-			Models: c.models.values, ModelPatterns: c.models.patterns,
-			Types:    c.types,
-			ScopeIds: sel.ids, ScopeRacks: sel.racks, TypedRacks: sel.typedRacks, TypedTypes: sel.typedTypes,
-			Field: string(query.Order), Descending: query.Descending,
-			Skip: query.Offset, Max: query.Limit,
-		})
+		ids, err := componentPage(ctx, q, c, sel, query)
 		if err != nil {
 			return err
 		}
@@ -205,6 +198,18 @@ func ListComponents(ctx context.Context, pool *pgxpool.Pool, query ComponentQuer
 		return err
 	})
 	return list, total, err
+}
+
+func componentPage(ctx context.Context, q *db.Queries, c conditions, sel selected, query ComponentQuery) ([]uuid.UUID, error) {
+	return q.ComponentPage(ctx, db.ComponentPageParams{
+		Names: c.names.values, NameLikes: c.names.likes, NamePatterns: c.names.others,
+		Manufacturers: c.manufacturers.values, ManufacturerPatterns: c.manufacturers.patterns,
+		Models: c.models.values, ModelPatterns: c.models.patterns,
+		Types:    c.types,
+		ScopeIds: sel.ids, ScopeRacks: sel.racks, TypedRacks: sel.typedRacks, TypedTypes: sel.typedTypes,
+		Field: string(query.Order), Descending: query.Descending,
+		Skip: query.Offset, Max: query.Limit,
+	})
 }
 
 func countComponents(ctx context.Context, q *db.Queries, c conditions, sel selected) (int32, error) {
@@ -231,17 +236,39 @@ func (query ComponentQuery) selection(ctx context.Context, q *db.Queries) (selec
 		return selected{}, nil
 	}
 	sel, err := query.Scope.Resolve(ctx, q)
-	if err != nil || sel.Racks == nil {
-		return selected{ids: sel.Components}, err
+	return sel.selected(), err
+}
+
+// selected puts a selection the way the queries take it.
+func (s Selection) selected() selected {
+	if s.Racks == nil {
+		return selected{ids: s.Components}
 	}
-	s := selected{racks: sel.RackIDs()}
-	for _, t := range sel.Racks {
+	out := selected{racks: s.RackIDs()}
+	for _, t := range s.Racks {
 		if !t.All {
-			s.typedRacks, s.typedTypes = sel.pairs()
+			out.typedRacks, out.typedTypes = s.pairs()
 			break
 		}
 	}
-	return s, nil
+	return out
+}
+
+// ComponentIDs tells which live components of a selection pass a filter.
+func ComponentIDs(ctx context.Context, q *db.Queries, sel Selection, f Filter) (map[uuid.UUID]bool, error) {
+	c, err := f.conditions()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := componentPage(ctx, q, c, sel.selected(), ComponentQuery{Order: ByName, Limit: math.MaxInt32})
+	if err != nil {
+		return nil, fmt.Errorf("components of the filter: %w", err)
+	}
+	passing := make(map[uuid.UUID]bool, len(ids))
+	for _, id := range ids {
+		passing[id] = true
+	}
+	return passing, nil
 }
 
 // pairs lists every rack with every type that is meant of it.

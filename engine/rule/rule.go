@@ -1,16 +1,17 @@
-// Package rule stores operation rules. It checks a rule before it is written, so that what is stored can be planned;
-// whether a rule governs an operation is decided where tasks are submitted.
+// Package rule stores operation rules and binds them to racks. It checks a rule before it is written, so that what is
+// stored can be planned; whether a rule governs an operation is decided where tasks are submitted.
+//
+// A write that takes more than one statement, or that has to look before it writes, locks the table of rules first:
+// writers then go one after the other and never deadlock, while readers and tasks are not held up.
 package rule
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"rackflow.dev/flow/engine/fault"
 	"rackflow.dev/flow/rules"
@@ -18,44 +19,15 @@ import (
 	"rackflow.dev/flow/store/db"
 )
 
-// maxName is the longest name of a rule, in characters.
-const maxName = 128
-
-// Draft is a rule to be stored.
-type Draft struct {
-	Name        string
-	Description string
-	Operation   rules.Operation
-	Definition  string // JSON document
-	IsDefault   bool
-}
-
-// Create stores a rule and returns its id. All that is wrong with the definition is said at once.
+// Create stores a rule and returns its id. All that is wrong with the draft is said at once.
 func Create(ctx context.Context, st *store.Store, d Draft) (uuid.UUID, error) {
-	def, err := rules.Parse([]byte(d.Definition))
-	if err != nil {
-		return uuid.Nil, fault.Invalid("rule_definition_json", "invalid rule definition: %v", err)
-	}
-	switch {
-	case strings.TrimSpace(d.Name) == "":
-		return uuid.Nil, fault.Invalid("name", "rule validation failed: rule name is required")
-	case utf8.RuneCountInString(d.Name) > maxName:
-		return uuid.Nil, fault.Invalid("name", "rule validation failed: rule name has %d characters, at most %d are allowed",
-			utf8.RuneCountInString(d.Name), maxName)
-	}
-	if err := d.Operation.Validate(); err != nil {
-		return uuid.Nil, fault.Invalid("operation_code", "%v", err)
-	}
-	if err := def.Validate(d.Operation); err != nil {
-		return uuid.Nil, fault.Invalid("rule_definition_json", "rule validation failed: %v", err)
-	}
-	doc, err := json.Marshal(def)
-	if err != nil {
-		return uuid.Nil, err
+	doc, wrong := d.check()
+	if wrong != nil {
+		return uuid.Nil, wrong
 	}
 	id := uuid.New()
 	q := db.New(st.API)
-	err = q.RuleInsert(ctx, db.RuleInsertParams{
+	err := q.RuleInsert(ctx, db.RuleInsertParams{
 		ID: id, Name: d.Name, Description: d.Description,
 		OperationType: string(d.Operation.Type), OperationCode: d.Operation.Code, Definition: doc, IsDefault: d.IsDefault,
 	})
@@ -78,9 +50,70 @@ func holder(ctx context.Context, q *db.Queries, op rules.Operation) string {
 
 // Get returns a stored rule.
 func Get(ctx context.Context, st *store.Store, id uuid.UUID) (db.OperationRule, error) {
-	row, err := db.New(st.API).RuleGet(ctx, db.RuleGetParams{ID: id})
+	return get(ctx, db.New(st.API), id)
+}
+
+func get(ctx context.Context, q *db.Queries, id uuid.UUID) (db.OperationRule, error) {
+	row, err := q.RuleGet(ctx, db.RuleGetParams{ID: id})
 	if errors.Is(err, store.ErrNotFound) {
-		return row, fault.NotFound("operation rule %s not found", id)
+		return row, notFound(id)
 	}
 	return row, err
+}
+
+func notFound(id uuid.UUID) *fault.Error { return fault.NotFound("operation rule %s not found", id) }
+
+// Change is what to write over a rule; what is nil stays.
+type Change struct {
+	Name        *string
+	Description *string
+	Definition  *string // JSON document
+}
+
+// Update changes a rule in place: its id, associations and default flag are kept. Without any change it only says
+// whether there is such a rule. What is wrong with the change is said before that the rule does not exist.
+func Update(ctx context.Context, st *store.Store, id uuid.UUID, c Change) error {
+	q := db.New(st.API)
+	row, missing := get(ctx, q, id)
+	if missing != nil && fault.KindOf(missing) != fault.KindNotFound {
+		return missing
+	}
+	doc, wrong := c.check(rules.TaskType(row.OperationType))
+	switch {
+	case wrong != nil:
+		return wrong
+	case missing != nil || c == Change{}:
+		return missing
+	}
+	n, err := q.RuleUpdate(ctx, db.RuleUpdateParams{ID: id, Name: c.Name, Description: c.Description, Definition: doc})
+	if err == nil && n == 0 { // deleted meanwhile
+		return notFound(id)
+	}
+	return err
+}
+
+// Delete removes a rule with its associations; tasks that used it forget it. Deleting what is not there is no error.
+func Delete(ctx context.Context, st *store.Store, id uuid.UUID) error {
+	return db.New(st.API).RuleDelete(ctx, db.RuleDeleteParams{ID: id})
+}
+
+// SetDefault makes a rule the default of its operation, in place of another one.
+func SetDefault(ctx context.Context, st *store.Store, id uuid.UUID) error {
+	return store.InTx(ctx, st.API, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		if err := q.RuleLockAll(ctx); err != nil {
+			return err
+		}
+		row, err := get(ctx, q, id)
+		if err != nil {
+			return err
+		}
+		err = q.RuleClearDefault(ctx, db.RuleClearDefaultParams{
+			OperationType: row.OperationType, OperationCode: row.OperationCode, ID: id,
+		})
+		if err != nil {
+			return err
+		}
+		return q.RuleSetDefault(ctx, db.RuleSetDefaultParams{ID: id})
+	})
 }

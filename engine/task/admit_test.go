@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -25,8 +26,10 @@ type noJobs struct{}
 func (noJobs) InsertStarts(_ context.Context, _ pgx.Tx, tasks []uuid.UUID) ([]int64, error) {
 	return make([]int64, len(tasks)), nil
 }
-func (noJobs) Cancel(context.Context, pgx.Tx, []int64) error { return nil }
-func (noJobs) Interrupt(uuid.UUID)                           {}
+func (noJobs) InsertExpiries(context.Context, pgx.Tx, []uuid.UUID, time.Time) error { return nil }
+func (noJobs) InsertRelease(context.Context, pgx.Tx, uuid.UUID, time.Time) error    { return nil }
+func (noJobs) Cancel(context.Context, pgx.Tx, []int64) error                        { return nil }
+func (noJobs) Interrupt(uuid.UUID)                                                  {}
 
 // TestWhatChangesBeforeItsTaskIsAdmittedRefusesTheTask has racks a and b of two trays each, 1 and 2 in a, 3 and 4 in b,
 // plans tasks for tray 1 and for both of b, changes something, and asks for admission.
@@ -71,7 +74,7 @@ func TestWhatChangesBeforeItsTaskIsAdmittedRefusesTheTask(t *testing.T) {
 				SELECT tray, 'Compute', 'tray ' || n, 'core-' || n, rack FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS c (tray, rack, n)`,
 				[]uuid.UUID{id(1), id(2), id(3), id(4)}, []uuid.UUID{a, a, b, b})
 			log := slog.New(slog.DiscardHandler)
-			s := &Service{Store: st, Managers: hw.Managers(), Jobs: noJobs{}, Watch: NewHub(st, log), Log: log}
+			s := &Service{Store: st, Managers: hw.Managers(), Jobs: noJobs{}, Watch: NewHub(st, log), Log: log, Now: time.Now}
 			req := Request{
 				Operation: rules.Operation{Type: rules.TaskPowerControl, Code: string(hardware.PowerOn)},
 				Scope:     inventory.Scope{Components: []inventory.ComponentRef{{ID: id(1)}, {ID: id(3)}, {ID: id(4)}}},
@@ -82,7 +85,7 @@ func TestWhatChangesBeforeItsTaskIsAdmittedRefusesTheTask(t *testing.T) {
 				t.Fatal(err)
 			}
 			exec(c.change)
-			admitted, refusals, err := s.admit(t.Context(), req, []byte("{}"), drafts)
+			admitted, refusals, err := s.admit(t.Context(), order{operation: req.Operation}, drafts)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,49 +17,71 @@ import (
 // whoever works on it is interrupted. A call to the hardware in flight is not undone. Cancelling a terminated task
 // changes nothing.
 func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
+	t, err := db.New(s.Store.Engine).TaskGet(ctx, db.TaskGetParams{ID: id})
+	if errors.Is(err, store.ErrNotFound) {
+		return fault.NotFound("task %s not found", id)
+	} else if err != nil {
+		return fmt.Errorf("task %s: %w", id, err)
+	}
 	ended := false
-	err := store.InTx(ctx, s.Store.Engine, func(tx pgx.Tx) error {
+	err = s.onRack(ctx, t.RackID, func(tx pgx.Tx, waiting int32) error {
 		q := db.New(tx)
 		t, err := q.TaskLock(ctx, db.TaskLockParams{ID: id})
-		if errors.Is(err, store.ErrNotFound) {
-			return fault.NotFound("task %s not found", id)
-		} else if err != nil {
+		if err != nil {
 			return fmt.Errorf("task %s: %w", id, err)
 		}
 		if t.State == db.TaskStateTerminated {
 			return nil
 		}
-		to, err := Next(t.State, Cancel)
-		if err != nil {
+		if _, err := Next(t.State, Cancel); err != nil {
 			return fault.Precondition("task cannot be cancelled: %s is %s", id, t.State)
 		}
-		steps, err := q.StepListByTasks(ctx, db.StepListByTasksParams{TaskIds: []uuid.UUID{id}})
+		driven, err := s.takeBack(ctx, tx, t)
 		if err != nil {
-			return fmt.Errorf("task %s: %w", id, err)
+			return err
 		}
-		var jobs []int64
-		if t.State == db.TaskStatePending && t.StartJobID != nil {
-			jobs = append(jobs, *t.StartJobID)
+		if ended, err = s.end(ctx, q, id, t.State, Cancel, MessageCancelled); err != nil || !ended {
+			return err
 		}
-		for _, step := range steps {
-			if step.State == db.StepStateRunning && step.Node == nil && step.JobID != nil {
-				jobs = append(jobs, *step.JobID)
+		if err := q.TaskNotifyEnd(ctx, db.TaskNotifyEndParams{ID: id}); err != nil {
+			return err
+		}
+		if waiting > 0 && driven {
+			if err := s.Jobs.InsertRelease(ctx, tx, t.RackID, s.Now().Add(interruptGrace)); err != nil {
+				return fmt.Errorf("task %s: release job: %w", id, err)
 			}
 		}
-		if err := s.Jobs.Cancel(ctx, tx, jobs); err != nil {
-			return fmt.Errorf("task %s: take back jobs: %w", id, err)
+		if waiting > 0 {
+			return s.Release(ctx, tx, t.RackID)
 		}
-		if _, err := q.TaskEnd(ctx, db.TaskEndParams{ID: id, FromState: t.State, ToState: to, Message: MessageCancelled}); err != nil {
-			return fmt.Errorf("task %s: %w", id, err)
-		}
-		ended = true
-		return q.TaskNotifyEnd(ctx, db.TaskNotifyEndParams{ID: id})
+		return nil
 	})
 	if err != nil || !ended {
 		return err
 	}
-	s.Log.Info("task cancelled", "task", id)
 	s.Jobs.Interrupt(id)
 	s.Watch.Poke()
 	return nil
+}
+
+// takeBack cancels the jobs of a task that are still to run, and reports whether some node drives a step of it.
+func (s *Service) takeBack(ctx context.Context, tx pgx.Tx, t db.Task) (driven bool, err error) {
+	steps, err := db.New(tx).StepListByTasks(ctx, db.StepListByTasksParams{TaskIds: []uuid.UUID{t.ID}})
+	if err != nil {
+		return false, fmt.Errorf("task %s: %w", t.ID, err)
+	}
+	var jobs []int64
+	if t.State == db.TaskStatePending && t.StartJobID != nil {
+		jobs = append(jobs, *t.StartJobID)
+	}
+	for _, step := range steps {
+		driven = driven || step.Node != nil
+		if step.State == db.StepStateRunning && step.Node == nil && step.JobID != nil {
+			jobs = append(jobs, *step.JobID)
+		}
+	}
+	if err := s.Jobs.Cancel(ctx, tx, jobs); err != nil {
+		return driven, fmt.Errorf("task %s: take back jobs: %w", t.ID, err)
+	}
+	return driven, nil
 }

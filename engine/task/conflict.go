@@ -1,12 +1,14 @@
 package task
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
+	"rackflow.dev/flow/store/db"
 )
 
 // footprint is what of a task decides its conflicts: never the operation code.
@@ -44,11 +46,15 @@ var conflictRules = []conflictRule{
 	{name: "C8", a: rules.TaskBringUp, rackWide: true},
 	{name: "C9", a: rules.TaskDecommission, rackWide: true},
 	// D-30.10: other component types exclude each other as well, where the same component is meant.
-	{name: "D-30.10", a: power, b: power},
-	{name: "D-30.10", a: power, b: firmware},
+	{name: otherTypes, a: power, b: power},
+	{name: otherTypes, a: power, b: firmware},
 }
 
-// conflict names the rule by which two tasks of one rack exclude each other, or returns "". It is symmetric.
+// otherTypes is the name of the rules the reference does not have.
+const otherTypes = "D-30.10"
+
+// conflict names the rule by which two tasks of one rack exclude each other, or returns "". It is symmetric. The rules of
+// the reference come first, so that a pair that only ours excludes has the name of ours.
 func conflict(x, y footprint) string {
 	for _, r := range conflictRules {
 		if r.holds(x, y) || r.holds(y, x) {
@@ -81,4 +87,56 @@ func shareComponent(a, b []uuid.UUID) bool {
 		}
 	}
 	return false
+}
+
+// other is an unfinished task of a rack, as far as conflicts with it go.
+type other struct {
+	footprint
+	id    uuid.UUID
+	state db.TaskState
+	op    rules.Operation
+}
+
+func otherOf(row db.TaskActiveByRacksRow) other {
+	return other{
+		footprint: footprintOf(row.OperationType, row.ComponentTypes, row.ComponentIds),
+		id:        row.ID, state: row.State, op: rules.Operation{Type: rules.TaskType(row.OperationType), Code: row.OperationCode},
+	}
+}
+
+func footprintOf(typ string, types []string, components []uuid.UUID) footprint {
+	f := footprint{Type: rules.TaskType(typ), Components: components}
+	for _, t := range types {
+		f.Types = append(f.Types, hardware.ComponentType(t))
+	}
+	return f
+}
+
+// Conflict is a task that excludes another, and the rule by which it does.
+type Conflict struct {
+	TaskID    uuid.UUID
+	State     db.TaskState
+	Operation rules.Operation
+	Rule      string
+}
+
+func (c Conflict) String() string {
+	return fmt.Sprintf("conflicts with %s task %s (%s, rule %s)", c.State, c.TaskID, c.Operation, c.Rule)
+}
+
+// conflicts lists the tasks of a rack that a newcomer must not run beside. Waiting ones count as well: it must not overtake
+// them (D-30.12).
+func (s *Service) conflicts(f footprint, tasks []other) []Conflict {
+	var list []Conflict
+	for _, o := range tasks {
+		if o.state == db.TaskStateWaiting && s.Settings.AllowOvertaking {
+			continue
+		}
+		rule := conflict(f, o.footprint)
+		if rule == "" || rule == otherTypes && s.Settings.ReferenceConflicts {
+			continue
+		}
+		list = append(list, Conflict{TaskID: o.id, State: o.state, Operation: o.op, Rule: rule})
+	}
+	return list
 }

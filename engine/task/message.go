@@ -12,9 +12,16 @@ import (
 // The message of a task in each state that has a fixed one; clients compare them.
 const (
 	MessagePending   = "Pending"
+	MessageQueued    = "Queued: waiting for rack to become available"
+	MessagePromoted  = "Promoted: no conflicting active tasks"
+	MessageExpired   = "Expired: queue timeout reached"
 	MessageRunning   = "Running"
 	MessageSucceeded = "Succeeded"
 	MessageCancelled = "Cancelled by user"
+
+	// What these say of goes on behind them.
+	messageUnlinked        = "Waiting for target linkage: "
+	messageUnlinkedExpired = "Expired: target linkage unavailable before queue timeout: "
 )
 
 // maxMessage is the limit of Task.message and of errors in a report, in bytes.

@@ -72,7 +72,7 @@ func (s *Service) List(ctx context.Context, f ListFilter) ([]View, int32, error)
 			}
 			views = append(views, v)
 		}
-		return addReports(ctx, q, views, plans)
+		return s.addReports(ctx, q, views, plans)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("list tasks: %w", err)
@@ -100,7 +100,7 @@ func (s *Service) Get(ctx context.Context, ids []uuid.UUID) ([]View, error) {
 			found = append(found, v)
 			plans[r.Task.ID] = r.Plan
 		}
-		return addReports(ctx, q, found, plans)
+		return s.addReports(ctx, q, found, plans)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("get tasks: %w", err)
@@ -136,7 +136,7 @@ func view(t db.Task, components []uuid.UUID, options json.RawMessage) (View, err
 }
 
 // addReports fills in the reports of the tasks whose plans are given.
-func addReports(ctx context.Context, q *db.Queries, views []View, plans map[uuid.UUID]json.RawMessage) error {
+func (s *Service) addReports(ctx context.Context, q *db.Queries, views []View, plans map[uuid.UUID]json.RawMessage) error {
 	if len(plans) == 0 {
 		return nil
 	}
@@ -157,7 +157,7 @@ func addReports(ctx context.Context, q *db.Queries, views []View, plans map[uuid
 		if err := json.Unmarshal(plans[v.ID], &plan); err != nil {
 			return fmt.Errorf("task %s: stored plan: %w", v.ID, err)
 		}
-		if views[i].Report, err = reportText(v.Task, plan, steps[v.ID]); err != nil {
+		if views[i].Report, err = reportText(v.Task, plan, steps[v.ID], s.Settings.ReportComponents); err != nil {
 			return fmt.Errorf("task %s: report: %w", v.ID, err)
 		}
 	}

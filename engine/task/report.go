@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
 	"rackflow.dev/flow/store/db"
@@ -41,6 +43,15 @@ type StepReport struct {
 	StartedAt     *time.Time             `json:"started_at,omitempty"`
 	FinishedAt    *time.Time             `json:"finished_at,omitempty"`
 	Error         string                 `json:"error,omitempty"`
+	Warning       string                 `json:"warning,omitempty"`    // ours: what did not fail the step
+	Components    []ComponentReport      `json:"components,omitempty"` // ours, only where the site wants it (D-30.25)
+}
+
+// ComponentReport is what is known of one component of a step.
+type ComponentReport struct {
+	ID     uuid.UUID    `json:"id"`
+	Status ReportStatus `json:"status"`
+	Error  string       `json:"error,omitempty"`
 }
 
 // ReportStatus is the status of a stage or step in a report.
@@ -56,16 +67,17 @@ const (
 )
 
 // reportText renders the report of a task, or nothing for one that never started.
-func reportText(t db.Task, plan rules.Plan, steps []db.TaskStep) (string, error) {
+func reportText(t db.Task, plan rules.Plan, steps []db.TaskStep, components bool) (string, error) {
 	if t.StartedAt == nil {
 		return "", nil
 	}
-	doc, err := json.Marshal(NewReport(t, plan, steps))
+	doc, err := json.Marshal(NewReport(t, plan, steps, components))
 	return string(doc), err
 }
 
-// NewReport makes the report of a task from its plan and its opened steps, which are in stage and step order.
-func NewReport(t db.Task, plan rules.Plan, steps []db.TaskStep) Report {
+// NewReport makes the report of a task from its plan and its opened steps, which are in stage and step order; with what is
+// known of single components where that is wanted.
+func NewReport(t db.Task, plan rules.Plan, steps []db.TaskStep, components bool) Report {
 	type place struct{ stage, step int32 }
 	rows := make(map[place]db.TaskStep, len(steps))
 	for _, s := range steps {
@@ -90,6 +102,9 @@ func NewReport(t db.Task, plan rules.Plan, steps []db.TaskStep) Report {
 			default:
 				row = settled(t, row)
 				sp = stepReport(step, row)
+				if components {
+					sp.Components = componentReports(plan, step, row)
+				}
 				running = running || row.State == db.StepStateRunning
 				if row.State == db.StepStateFailed && (first == nil || row.FinishedAt.Before(*first.FinishedAt)) {
 					first = &row
@@ -141,12 +156,51 @@ func stepReport(step rules.PlanStep, row db.TaskStep) StepReport {
 		Failed:        row.Failed,
 		StartedAt:     seconds(&row.StartedAt),
 		FinishedAt:    seconds(row.FinishedAt),
+		Warning:       cut(row.Warning, maxMessage),
 	}
 	if row.Error != nil {
 		sp.Error = cut(*row.Error, maxMessage)
 	}
 	return sp
 }
+
+// componentReports says what is known of the components of an opened step: from the batch the step is at, or has failed at,
+// what it has noted of each; those of earlier batches are done with the action, those of later ones are still to come.
+func componentReports(plan rules.Plan, step rules.PlanStep, row db.TaskStep) []ComponentReport {
+	list := make([]ComponentReport, 0, row.Total)
+	if row.State == db.StepStateCompleted || int(row.Action) >= len(step.Actions) {
+		for _, c := range plan.Components[step.ComponentType] {
+			list = append(list, ComponentReport{ID: c.ID, Status: ReportStatus(row.State)})
+		}
+		return list
+	}
+	var known map[uuid.UUID]string
+	if err := json.Unmarshal(row.Results, &known); err != nil {
+		known = nil // of a Flow that wrote them in another form; nothing is known then
+	}
+	for i, batch := range plan.Batches(step, step.Actions[row.Action]) {
+		for _, c := range batch {
+			r := ComponentReport{ID: c.ID, Status: ReportPending}
+			text, noted := known[c.ID]
+			switch {
+			case i < int(row.Batch) || i == int(row.Batch) && noted && text == "":
+				r.Status = ReportCompleted
+			case i > int(row.Batch):
+			case noted && row.State == db.StepStateFailed:
+				r.Status, r.Error = ReportFailed, cut(text, maxComponentError)
+			case row.State == db.StepStateRunning:
+				r.Status = ReportRunning
+			default: // how it came out is not known
+				r.Status, r.Error = ReportFailed, cut(*row.Error, maxComponentError)
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// maxComponentError keeps the report of a rack whose every component has failed within 32 KB.
+const maxComponentError = 128
 
 // seconds gives a time in the report's form: UTC, whole seconds.
 func seconds(t *time.Time) *time.Time {

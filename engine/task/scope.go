@@ -20,11 +20,20 @@ type rackTargets struct {
 	Components []rules.Component
 }
 
-// targets resolves a scope to racks with their components, in ascending order of rack id.
-func targets(ctx context.Context, q *db.Queries, scope inventory.Scope) ([]rackTargets, error) {
+// targets resolves a scope to racks with their components, in ascending order of rack id; those that do not pass the filter
+// are left out.
+func targets(ctx context.Context, q *db.Queries, scope inventory.Scope, filter inventory.Filter) ([]rackTargets, error) {
 	sel, err := scope.Resolve(ctx, q)
 	if err != nil {
 		return nil, err
+	}
+	passes := func(uuid.UUID) bool { return true }
+	if len(filter.Matches) > 0 {
+		ids, err := inventory.ComponentIDs(ctx, q, sel, filter)
+		if err != nil {
+			return nil, err
+		}
+		passes = func(id uuid.UUID) bool { return ids[id] }
 	}
 	racks := sel.RackIDs()
 	rows, err := q.ComponentTargets(ctx, db.ComponentTargetsParams{RackIds: racks, Ids: sel.Components})
@@ -36,6 +45,7 @@ func targets(ctx context.Context, q *db.Queries, scope inventory.Scope) ([]rackT
 	for _, row := range rows {
 		c := component(row)
 		switch {
+		case !passes(row.ID):
 		case row.RackID == nil:
 			homeless = append(homeless, c.Label())
 		case sel.Racks == nil || sel.Racks[c.RackID].Has(c.Type):

@@ -39,9 +39,13 @@ CREATE TABLE rack (
     -- each would be most of the work.
     health          bytea,
     origin          text NOT NULL DEFAULT 'api',
+    -- How many tasks wait for the rack. A trigger of task keeps it, so that whoever ends a task, with this row locked,
+    -- knows by the same look whether there is one to promote.
+    waiting         integer NOT NULL DEFAULT 0,
     created_at      timestamptz NOT NULL DEFAULT now(),
     updated_at      timestamptz NOT NULL DEFAULT now(),
     deleted_at      timestamptz,
+    CONSTRAINT rack_waiting_check CHECK (waiting >= 0),
     CONSTRAINT rack_name_check CHECK (char_length(name) BETWEEN 1 AND 255),
     CONSTRAINT rack_manufacturer_check CHECK (manufacturer <> ''),
     CONSTRAINT rack_serial_check CHECK (serial <> ''),
@@ -52,6 +56,7 @@ CREATE UNIQUE INDEX rack_external_id_key ON rack (external_id) WHERE deleted_at 
 -- Serial number first: people know that one alone.
 CREATE UNIQUE INDEX rack_serial_key ON rack (serial, manufacturer) WHERE deleted_at IS NULL;
 CREATE INDEX rack_name_idx ON rack (name, id) WHERE deleted_at IS NULL;
+CREATE INDEX rack_waiting_idx ON rack (id) WHERE waiting > 0;
 CREATE INDEX rack_nvl_domain_idx ON rack (nvl_domain_id) WHERE deleted_at IS NULL;
 
 CREATE TABLE component (

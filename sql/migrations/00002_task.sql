@@ -30,6 +30,10 @@ CREATE TABLE task (
     -- The job that will start it: the same one, or its replacement after a crash.
     start_job_id     bigint,
     queue_expires_at timestamptz,
+    -- The caller's key: asking for the same again finds this task instead of making another.
+    idempotency_key  text,
+    -- The task whose unfinished rest this one does.
+    retry_of         uuid CONSTRAINT task_retry_of_fkey REFERENCES task ON DELETE SET NULL,
     -- Index of the open stage in the plan, and how many of its steps have not ended.
     stage            integer NOT NULL DEFAULT -1,
     open_steps       integer NOT NULL DEFAULT 0,
@@ -53,6 +57,8 @@ CREATE INDEX task_rack_idx ON task (rack_id, created_at DESC, id DESC);
 CREATE INDEX task_active_idx ON task (rack_id) WHERE finished_at IS NULL;
 -- For a start that must wait for the driver of a task that has just been cancelled.
 CREATE INDEX task_terminated_idx ON task (rack_id, finished_at) WHERE state = 'terminated';
+CREATE UNIQUE INDEX task_idempotency_key ON task (idempotency_key, rack_id) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX task_retry_of_key ON task (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX task_applied_rule_idx ON task (applied_rule_id) WHERE applied_rule_id IS NOT NULL;
 
 -- +goose StatementBegin
@@ -68,7 +74,20 @@ END $$;
 CREATE TRIGGER task_move BEFORE UPDATE OF state ON task
     FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION task_refuse_move();
 
--- The frozen part of a task, written once.
+-- Keeps rack.waiting. The rack is locked already by whoever makes a task wait or ends its waiting.
+-- +goose StatementBegin
+CREATE FUNCTION task_count_waiting() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE rack SET waiting = rack.waiting + CASE NEW.state WHEN 'waiting' THEN 1 ELSE -1 END WHERE id = NEW.rack_id;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER task_waits AFTER INSERT ON task
+    FOR EACH ROW WHEN (NEW.state = 'waiting') EXECUTE FUNCTION task_count_waiting();
+CREATE TRIGGER task_waits_or_not AFTER UPDATE OF state ON task
+    FOR EACH ROW WHEN ((OLD.state = 'waiting') <> (NEW.state = 'waiting')) EXECUTE FUNCTION task_count_waiting();
+
+-- The frozen part of a task, written when it is admitted; the plan of one that waits is made anew when it is promoted.
 CREATE TABLE task_plan (
     task_id         uuid PRIMARY KEY CONSTRAINT task_plan_task_fkey REFERENCES task ON DELETE CASCADE,
     -- What was asked for: rule override, forced, override of the readiness check.
@@ -111,6 +130,10 @@ CREATE TABLE task_step (
     -- batch that went well leaves nothing here.
     results            jsonb NOT NULL DEFAULT '{}',
     error              text,
+    -- Since when the step waits until its components are ready; what it waits is added to its deadline.
+    gate_since         timestamptz,
+    -- What an operator should know of the step although it did not fail.
+    warning            text NOT NULL DEFAULT '',
     -- Who drives the step. A completion carries the epoch it belongs to; a node that lost its lease has the old one.
     epoch              integer NOT NULL DEFAULT 0,
     node               uuid,
@@ -136,5 +159,5 @@ CREATE TABLE node (
 
 -- +goose Down
 DROP TABLE node, task_step, task_plan, task, task_move;
-DROP FUNCTION task_refuse_move;
+DROP FUNCTION task_refuse_move, task_count_waiting;
 DROP TYPE step_state, task_state;

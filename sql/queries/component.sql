@@ -173,6 +173,18 @@ SELECT rack.id, rack.external_id, nvl_domain.id AS domain_id, nvl_domain.externa
 FROM rack LEFT JOIN nvl_domain ON nvl_domain.id = rack.nvl_domain_id AND nvl_domain.deleted_at IS NULL
 WHERE rack.id = ANY (@rack_ids::uuid[]) AND rack.deleted_at IS NULL;
 
+-- name: ComponentReadiness :many
+-- Of the components a disruptive action depends on, some compute trays or all of a rack, those that are known not to be
+-- ready, and with unknown_too also those of which nothing is known. A phase from before a time counts as not known.
+SELECT component.id, component.type, component.name, component.rack_id, component.external_id, component.phase,
+    coalesce(component.phase_at >= @fresh_since, false)::boolean AS fresh
+FROM component
+WHERE component.deleted_at IS NULL
+    AND (component.id = ANY (@ids::uuid[])
+        OR component.rack_id = ANY (@rack_ids::uuid[]) AND component.type = 'Compute')
+    AND CASE WHEN component.phase <> 'UNKNOWN' AND component.phase_at >= @fresh_since THEN component.phase <> 'READY'
+        ELSE @unknown_too::boolean END;
+
 -- name: ComponentRestore :exec
 UPDATE component SET deleted_at = NULL, updated_at = now() WHERE rack_id = @rack_id AND deleted_at = @deleted_at;
 

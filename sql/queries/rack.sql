@@ -96,7 +96,12 @@ SELECT * FROM rack WHERE id = @id FOR UPDATE;
 -- name: RackLockMany :many
 -- Locks racks, tombstones too, in the order of their ids, so that those who share racks queue up instead of
 -- deadlocking: submissions, and whoever moves components or changes membership.
-SELECT id, nvl_domain_id, rack_group_id, deleted_at FROM rack WHERE id = ANY (@ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
+SELECT id, nvl_domain_id, rack_group_id, waiting, deleted_at FROM rack
+WHERE id = ANY (@ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: RackListWaiting :many
+-- The racks that tasks wait for.
+SELECT id FROM rack WHERE waiting > 0;
 
 -- name: RackPatch :exec
 -- Writes what clients may change of a rack that the caller holds.

@@ -5,8 +5,8 @@ WHERE task_plan.component_ids @> ARRAY[@component_id::uuid] AND task.finished_at
 
 -- name: TaskActiveByRacks :many
 -- Tasks that may conflict with a new one, oldest first; called with the racks locked.
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task_plan.component_types,
-    task_plan.component_ids
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task.queue_expires_at,
+    task_plan.component_types, task_plan.component_ids
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.finished_at IS NULL
 ORDER BY task.created_at, task.id;
@@ -21,7 +21,7 @@ WHERE (sqlc.narg('rack_id')::uuid IS NULL OR task.rack_id = sqlc.narg('rack_id')
     AND (NOT @active_only::boolean OR task.finished_at IS NULL);
 
 -- name: TaskEnd :one
--- Moves a task to a terminal state and tells the watchers. No row: the task has moved since.
+-- Moves a task to a terminal state and tells the watchers; called with its rack locked. No row: the task has moved since.
 WITH t AS (
     UPDATE task
     SET state = @to_state, message = @message, finished_at = clock_timestamp(), updated_at = clock_timestamp(),
@@ -30,7 +30,8 @@ WITH t AS (
     RETURNING task.id, rack_id, state, message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages)
-    SELECT 'task_finished', id, rack_id, state, message, @stages::integer FROM t
+    SELECT 'task_finished', id, rack_id, state, message, coalesce(json_array_length(task_plan.plan->'stages'), 0)
+    FROM t JOIN task_plan ON task_plan.task_id = t.id
 )
 SELECT id FROM t;
 
@@ -44,30 +45,70 @@ WITH t AS (
     RETURNING task.id, rack_id, state, message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages)
-    SELECT 'task_finished', id, rack_id, state, message, 0 FROM t
+    SELECT 'task_finished', id, rack_id, state, message, coalesce(json_array_length(task_plan.plan->'stages'), 0)
+    FROM t JOIN task_plan ON task_plan.task_id = t.id
 )
 SELECT id FROM t;
+
+-- name: TaskDefer :exec
+-- Says what else a waiting task waits for, and tells the watchers where that is new.
+WITH t AS (
+    UPDATE task SET message = @message, updated_at = clock_timestamp()
+    WHERE task.id = @id AND task.state = 'waiting' AND task.message <> @message
+    RETURNING task.id, rack_id, state, message
+)
+INSERT INTO event (kind, task_id, rack_id, state, message)
+SELECT 'task_message', id, rack_id, state, message FROM t;
+
+-- name: TaskDeleteOld :many
+-- Removes tasks that ended before a time, oldest first, with their events.
+WITH t AS (
+    DELETE FROM task
+    WHERE task.id IN (
+        SELECT old.id FROM task AS old WHERE old.finished_at < @before AND old.created_at < @before
+        ORDER BY old.created_at LIMIT @max)
+    RETURNING task.id
+), e AS (
+    DELETE FROM event WHERE task_id IN (SELECT id FROM t)
+)
+SELECT id FROM t;
+
+-- name: TaskGet :one
+SELECT * FROM task WHERE id = @id;
+
+-- name: TaskGetByKey :many
+-- The tasks of racks that were asked for with an idempotency key.
+SELECT id, rack_id, operation_type, operation_code
+FROM task WHERE idempotency_key = @idempotency_key::text AND rack_id = ANY (@rack_ids::uuid[]);
 
 -- name: TaskInsertMany :exec
 -- Inserts the tasks of one submission with their plans and tells the watchers, all in one round trip.
 WITH input AS (
     SELECT unnest(@ids::uuid[]) AS id, unnest(@rack_ids::uuid[]) AS rack_id,
         unnest(@applied_rule_ids::uuid[]) AS applied_rule_id, unnest(@job_ids::bigint[]) AS job_id,
-        unnest(@stages::integer[]) AS stages, unnest(@plans::text[]) AS plan,
+        unnest(@waits::boolean[]) AS waits, unnest(@stages::integer[]) AS stages, unnest(@plans::text[]) AS plan,
         unnest(@component_types::text[]) AS component_types, unnest(@component_ids::text[]) AS component_ids
+), born AS (
+    -- A parameter array has no nulls: the nil UUID and 0 stand for them.
+    SELECT id, nullif(job_id, 0) AS job_id, CASE WHEN waits THEN 'waiting'::task_state ELSE 'pending' END AS state,
+        CASE WHEN waits THEN @message_waiting::text ELSE @message END AS message,
+        CASE WHEN waits THEN @queue_expires_at::timestamptz END AS queue_expires_at
+    FROM input
 ), t AS (
     INSERT INTO task (id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id,
-        start_job_id)
-    SELECT id, rack_id, @operation_type, @operation_code, @description, 'pending', @message,
-        -- The nil UUID stands for "none": a parameter array has no nulls.
-        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), job_id, job_id
-    FROM input
+        start_job_id, queue_expires_at, idempotency_key, retry_of, created_at)
+    SELECT id, rack_id, @operation_type, @operation_code, @description, born.state, born.message,
+        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), born.job_id, born.job_id, born.queue_expires_at,
+        sqlc.narg('idempotency_key')::text, sqlc.narg('retry_of')::uuid,
+        clock_timestamp() -- with the rack locked, so that tasks of a rack are in the order they were admitted
+    FROM input JOIN born USING (id)
 ), p AS (
     INSERT INTO task_plan (task_id, request, plan, component_types, component_ids)
     SELECT id, @request::jsonb, plan::json, component_types::text[], component_ids::uuid[] FROM input
 )
 INSERT INTO event (kind, task_id, rack_id, state, message, stages)
-SELECT 'task_created', id, rack_id, 'pending', @message, stages FROM input;
+SELECT 'task_created', id, rack_id, born.state, born.message, stages
+FROM input JOIN born USING (id);
 
 -- name: TaskList :many
 -- Newest first.
@@ -89,6 +130,13 @@ SELECT sqlc.embed(task), task_plan.component_ids, task_plan.request, task_plan.p
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = ANY (@ids::uuid[]);
 
+-- name: TaskListWaiting :many
+-- What promoting the tasks that wait for a rack needs, in the order they came; called with the rack locked.
+SELECT sqlc.embed(task), task_plan.component_ids, task_plan.component_types, task_plan.request, task_plan.plan
+FROM task JOIN task_plan ON task_plan.task_id = task.id
+WHERE task.rack_id = @rack_id AND task.state = 'waiting' AND task.finished_at IS NULL
+ORDER BY task.created_at, task.id;
+
 -- name: TaskLock :one
 -- Locks a task against every other transition until the transaction ends.
 SELECT * FROM task WHERE id = @id FOR NO KEY UPDATE;
@@ -103,6 +151,33 @@ SELECT task.rack_id, task.state, task_plan.request, task_plan.plan,
             AND cancelled.finished_at > now() - interval '60 seconds') AS busy
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = @id;
+
+-- name: TaskPromote :one
+-- Lets a waiting task go on: with its final plan and the job that starts it, or with neither when it is about to fail. No
+-- row: it has moved since.
+WITH t AS (
+    UPDATE task
+    SET state = 'pending', message = @message, queue_expires_at = NULL, applied_rule_id = sqlc.narg('applied_rule_id'),
+        job_id = sqlc.narg('job_id'), start_job_id = sqlc.narg('job_id'), updated_at = clock_timestamp()
+    WHERE task.id = @id AND task.state = 'waiting'
+    RETURNING task.id, rack_id, state, message
+), p AS (
+    UPDATE task_plan SET plan = sqlc.narg('plan')::json
+    FROM t WHERE task_plan.task_id = t.id AND sqlc.narg('plan')::json IS NOT NULL
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages)
+    SELECT 'task_message', id, rack_id, state, message, @stages::integer FROM t
+)
+SELECT id FROM t;
+
+-- name: TaskRackBusy :one
+-- Whether a driver of a task that was cancelled on the rack less than a minute ago has not stopped.
+SELECT EXISTS (SELECT FROM task JOIN task_step ON task_step.task_id = task.id
+    JOIN node ON node.incarnation = task_step.node
+    WHERE task.rack_id = @rack_id AND task.state = 'terminated' AND task.finished_at > now() - interval '60 seconds');
+
+-- name: TaskRetriedBy :one
+SELECT id FROM task WHERE retry_of = @id;
 
 -- name: TaskPlans :many
 SELECT task_id, plan FROM task_plan WHERE task_id = ANY (@task_ids::uuid[]);

@@ -34,21 +34,26 @@ WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.st
 RETURNING sqlc.embed(task_step), task.rack_id, task.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request;
 
 -- name: StepEnd :one
--- Ends a driven step and counts it off its stage; the first failure stays with the task until the stage has ended. No
--- row: the step or its task is in other hands.
-WITH s AS (
+-- Ends a driven step and counts it off its stage; the first failure stays with the task until the stage has ended. The rack
+-- is locked first, as by everybody who may end a task: whoever ends the last step promotes the tasks that wait. No row: the
+-- step or its task is in other hands.
+WITH r AS (
+    SELECT waiting FROM rack WHERE rack.id = @rack_id FOR NO KEY UPDATE
+), s AS (
     UPDATE task_step
     SET state = @state, action = @action, batch = @batch, completed = @completed, failed = @failed, results = @results,
-        error = sqlc.narg('error')::text, intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
+        error = sqlc.narg('error')::text, intent = false, node = NULL, job_id = NULL, gate_since = NULL,
+        finished_at = clock_timestamp()
     WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
         AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
+        AND (SELECT count(*) FROM r) >= 0
     RETURNING task_step.task_id
 ), t AS (
     UPDATE task
     SET open_steps = task.open_steps - 1, stage_error = coalesce(task.stage_error, sqlc.narg('stage_error')::text), updated_at = now()
     FROM s
     WHERE task.id = s.task_id AND task.state = 'running'
-    RETURNING task.id, task.rack_id, task.state, task.message, task.open_steps, task.stage_error
+    RETURNING task.id, task.rack_id, task.state, task.message, task.open_steps, task.stage_error, task.deadline_at
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
         failed, error)
@@ -61,7 +66,54 @@ WITH s AS (
         coalesce(stage_error, '')
     FROM t WHERE open_steps = 0
 )
-SELECT open_steps, stage_error FROM t;
+SELECT open_steps, stage_error, deadline_at, coalesce((SELECT waiting FROM r), 0)::integer AS waiting FROM t;
+
+-- name: StepGate :one
+-- Notes since when a driven step waits until its components are ready and what it was warned of, says so in the task's
+-- message, and tells the watchers. No row: the step or its task is in other hands.
+WITH t AS (
+    UPDATE task SET message = @message, updated_at = clock_timestamp()
+    WHERE task.id = @task_id AND task.state = 'running'
+    RETURNING task.id, task.rack_id, task.state, task.message
+), s AS (
+    UPDATE task_step SET gate_since = sqlc.narg('gate_since')::timestamptz, warning = @warning
+    FROM t
+    WHERE task_step.task_id = t.id AND task_step.stage = @stage AND task_step.step = @step
+        AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
+    RETURNING t.id, t.rack_id, t.state, t.message
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action)
+    SELECT 'task_message', id, rack_id, state, message, @stage_number::integer, @stages::integer, @component_type::text,
+        @action_name::text
+    FROM s
+)
+SELECT id FROM s;
+
+-- name: StepGateOpen :one
+-- Ends the wait of a driven step for its components and gives back the time to the step and its task. What the message says
+-- then is what another step of the task still waits for, if any. No row: the step or its task is in other hands.
+WITH t AS (
+    UPDATE task
+    SET deadline_at = task.deadline_at + @waited::interval, updated_at = clock_timestamp(),
+        message = CASE WHEN EXISTS (SELECT FROM task_step AS other
+            WHERE other.task_id = task.id AND other.gate_since IS NOT NULL AND other.state = 'running'
+                AND (other.stage, other.step) <> (@stage, @step))
+            THEN task.message ELSE @message END
+    WHERE task.id = @task_id AND task.state = 'running'
+    RETURNING task.id, task.rack_id, task.state, task.message, task.deadline_at
+), s AS (
+    UPDATE task_step SET gate_since = NULL, deadline_at = task_step.deadline_at + @waited::interval
+    FROM t
+    WHERE task_step.task_id = t.id AND task_step.stage = @stage AND task_step.step = @step
+        AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
+    RETURNING t.id, t.rack_id, t.state, t.message, t.deadline_at AS task_deadline_at, task_step.deadline_at
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action)
+    SELECT 'task_message', id, rack_id, state, message, @stage_number::integer, @stages::integer, @component_type::text,
+        @action_name::text
+    FROM s
+)
+SELECT task_deadline_at, deadline_at FROM s;
 
 -- name: StepListByTasks :many
 -- Opened steps, for reports.
@@ -172,9 +224,14 @@ WITH held AS (
 SELECT id FROM t;
 
 -- name: StageFinish :one
--- Ends the only step of the last stage, and with it the task. No row: the step or its task is in other hands.
-WITH held AS (
-    SELECT id FROM task WHERE task.id = @task_id AND task.state = 'running' AND task.open_steps = 1 FOR NO KEY UPDATE
+-- Ends the only step of the last stage, and with it the task. No row: the step or its task is in other hands, or tasks wait
+-- for the rack, which the lock on it has seen whatever this statement's snapshot knows.
+WITH r AS (
+    SELECT waiting FROM rack WHERE rack.id = @rack_id FOR NO KEY UPDATE
+), held AS (
+    SELECT id FROM task WHERE task.id = @task_id AND task.state = 'running' AND task.open_steps = 1
+        AND NOT EXISTS (SELECT FROM r WHERE r.waiting > 0)
+    FOR NO KEY UPDATE
 ), s AS (
     UPDATE task_step
     SET state = @state, action = @action, batch = 0, completed = @completed, failed = @failed, results = '{}',

@@ -862,6 +862,69 @@ func (q *Queries) ComponentRackInfo(ctx context.Context, arg ComponentRackInfoPa
 	return items, nil
 }
 
+const componentReadiness = `-- name: ComponentReadiness :many
+SELECT component.id, component.type, component.name, component.rack_id, component.external_id, component.phase,
+    coalesce(component.phase_at >= $1, false)::boolean AS fresh
+FROM component
+WHERE component.deleted_at IS NULL
+    AND (component.id = ANY ($2::uuid[])
+        OR component.rack_id = ANY ($3::uuid[]) AND component.type = 'Compute')
+    AND CASE WHEN component.phase <> 'UNKNOWN' AND component.phase_at >= $1 THEN component.phase <> 'READY'
+        ELSE $4::boolean END
+`
+
+type ComponentReadinessParams struct {
+	FreshSince *time.Time
+	Ids        []uuid.UUID
+	RackIds    []uuid.UUID
+	UnknownToo bool
+}
+
+type ComponentReadinessRow struct {
+	ID         uuid.UUID
+	Type       string
+	Name       string
+	RackID     *uuid.UUID
+	ExternalID *string
+	Phase      *string
+	Fresh      bool
+}
+
+// Of the components a disruptive action depends on, some compute trays or all of a rack, those that are known not to be
+// ready, and with unknown_too also those of which nothing is known. A phase from before a time counts as not known.
+func (q *Queries) ComponentReadiness(ctx context.Context, arg ComponentReadinessParams) ([]ComponentReadinessRow, error) {
+	rows, err := q.db.Query(ctx, componentReadiness,
+		arg.FreshSince,
+		arg.Ids,
+		arg.RackIds,
+		arg.UnknownToo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentReadinessRow
+	for rows.Next() {
+		var i ComponentReadinessRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.RackID,
+			&i.ExternalID,
+			&i.Phase,
+			&i.Fresh,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const componentRestore = `-- name: ComponentRestore :exec
 UPDATE component SET deleted_at = NULL, updated_at = now() WHERE rack_id = $1 AND deleted_at = $2
 `

@@ -382,6 +382,7 @@ type Rack struct {
 	NvlDomainID   *uuid.UUID
 	Health        []byte
 	Origin        string
+	Waiting       int32
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 	DeletedAt     *time.Time
@@ -419,6 +420,8 @@ type Task struct {
 	JobID          *int64
 	StartJobID     *int64
 	QueueExpiresAt *time.Time
+	IdempotencyKey *string
+	RetryOf        *uuid.UUID
 	Stage          int32
 	OpenSteps      int32
 	StageError     *string
@@ -460,6 +463,8 @@ type TaskStep struct {
 	Failed          int32
 	Results         json.RawMessage
 	Error           *string
+	GateSince       *time.Time
+	Warning         string
 	Epoch           int32
 	Node            *uuid.UUID
 	JobID           *int64

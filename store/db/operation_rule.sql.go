@@ -12,6 +12,88 @@ import (
 	"github.com/google/uuid"
 )
 
+const ruleCandidates = `-- name: RuleCandidates :many
+SELECT operation_rule.id, operation_rule.name, operation_rule.description, operation_rule.operation_type, operation_rule.operation_code, operation_rule.definition, operation_rule.is_default, operation_rule.created_at, operation_rule.updated_at,
+    coalesce(operation_rule.id = $1, false)::boolean AS requested,
+    EXISTS (SELECT FROM rack_rule WHERE rack_rule.rule_id = operation_rule.id AND rack_rule.rack_id = $2
+        AND rack_rule.operation_type = $3 AND rack_rule.operation_code = $4) AS associated
+FROM operation_rule
+WHERE operation_rule.id = $1
+    OR operation_rule.id = (SELECT rule_id FROM rack_rule WHERE rack_rule.rack_id = $2
+        AND rack_rule.operation_type = $3 AND rack_rule.operation_code = $4)
+    OR operation_rule.is_default AND operation_rule.operation_type = $3
+        AND operation_rule.operation_code = $4
+FOR KEY SHARE OF operation_rule
+`
+
+type RuleCandidatesParams struct {
+	RuleID        *uuid.UUID
+	RackID        uuid.UUID
+	OperationType string
+	OperationCode string
+}
+
+type RuleCandidatesRow struct {
+	OperationRule OperationRule
+	Requested     bool
+	Associated    bool
+}
+
+// The rules that may govern a waiting task, held so that the one chosen is still there when the task refers to it.
+func (q *Queries) RuleCandidates(ctx context.Context, arg RuleCandidatesParams) ([]RuleCandidatesRow, error) {
+	rows, err := q.db.Query(ctx, ruleCandidates,
+		arg.RuleID,
+		arg.RackID,
+		arg.OperationType,
+		arg.OperationCode,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RuleCandidatesRow
+	for rows.Next() {
+		var i RuleCandidatesRow
+		if err := rows.Scan(
+			&i.OperationRule.ID,
+			&i.OperationRule.Name,
+			&i.OperationRule.Description,
+			&i.OperationRule.OperationType,
+			&i.OperationRule.OperationCode,
+			&i.OperationRule.Definition,
+			&i.OperationRule.IsDefault,
+			&i.OperationRule.CreatedAt,
+			&i.OperationRule.UpdatedAt,
+			&i.Requested,
+			&i.Associated,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ruleClearDefault = `-- name: RuleClearDefault :exec
+UPDATE operation_rule SET is_default = false, updated_at = clock_timestamp()
+WHERE operation_type = $1 AND operation_code = $2 AND is_default AND id <> $3
+`
+
+type RuleClearDefaultParams struct {
+	OperationType string
+	OperationCode string
+	ID            uuid.UUID
+}
+
+// Takes the flag from the default rule of an operation, unless that is the one to have it.
+func (q *Queries) RuleClearDefault(ctx context.Context, arg RuleClearDefaultParams) error {
+	_, err := q.db.Exec(ctx, ruleClearDefault, arg.OperationType, arg.OperationCode, arg.ID)
+	return err
+}
+
 const ruleCount = `-- name: RuleCount :one
 SELECT count(*)::integer FROM operation_rule
 WHERE ($1::text IS NULL OR operation_type = $1)
@@ -123,6 +205,35 @@ func (q *Queries) RuleInsert(ctx context.Context, arg RuleInsertParams) error {
 	return err
 }
 
+const ruleInsertMany = `-- name: RuleInsertMany :exec
+INSERT INTO operation_rule (id, name, description, operation_type, operation_code, definition, is_default)
+SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::text[]), unnest($6::text[])::jsonb, unnest($7::boolean[])
+`
+
+type RuleInsertManyParams struct {
+	Ids            []uuid.UUID
+	Names          []string
+	Descriptions   []string
+	OperationTypes []string
+	OperationCodes []string
+	Definitions    []string
+	Defaults       []bool
+}
+
+func (q *Queries) RuleInsertMany(ctx context.Context, arg RuleInsertManyParams) error {
+	_, err := q.db.Exec(ctx, ruleInsertMany,
+		arg.Ids,
+		arg.Names,
+		arg.Descriptions,
+		arg.OperationTypes,
+		arg.OperationCodes,
+		arg.Definitions,
+		arg.Defaults,
+	)
+	return err
+}
+
 const ruleList = `-- name: RuleList :many
 SELECT id, name, description, operation_type, operation_code, definition, is_default, created_at, updated_at FROM operation_rule
 WHERE ($1::text IS NULL OR operation_type = $1)
@@ -222,4 +333,127 @@ func (q *Queries) RuleListByRacks(ctx context.Context, arg RuleListByRacksParams
 		return nil, err
 	}
 	return items, nil
+}
+
+const ruleListForBatch = `-- name: RuleListForBatch :many
+SELECT id, name, operation_type, operation_code, is_default FROM operation_rule
+WHERE is_default OR name = ANY ($1::text[])
+ORDER BY is_default, created_at DESC, id DESC
+`
+
+type RuleListForBatchParams struct {
+	Names []string
+}
+
+type RuleListForBatchRow struct {
+	ID            uuid.UUID
+	Name          string
+	OperationType string
+	OperationCode string
+	IsDefault     bool
+}
+
+// What rules of a batch may stand for: the defaults, and whatever has one of their names. A default comes after others of
+// its name, and then the newest one first.
+func (q *Queries) RuleListForBatch(ctx context.Context, arg RuleListForBatchParams) ([]RuleListForBatchRow, error) {
+	rows, err := q.db.Query(ctx, ruleListForBatch, arg.Names)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RuleListForBatchRow
+	for rows.Next() {
+		var i RuleListForBatchRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.OperationType,
+			&i.OperationCode,
+			&i.IsDefault,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ruleLockAll = `-- name: RuleLockAll :exec
+LOCK TABLE operation_rule IN SHARE ROW EXCLUSIVE MODE
+`
+
+// Keeps every other writer of rules out until the transaction ends; readers, and tasks that refer to a rule, go on. There
+// are few rules and they are rarely written, so one lock that cannot deadlock is better than an order of many.
+func (q *Queries) RuleLockAll(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, ruleLockAll)
+	return err
+}
+
+const ruleSetDefault = `-- name: RuleSetDefault :exec
+UPDATE operation_rule SET is_default = true, updated_at = clock_timestamp() WHERE id = $1 AND NOT is_default
+`
+
+type RuleSetDefaultParams struct {
+	ID uuid.UUID
+}
+
+func (q *Queries) RuleSetDefault(ctx context.Context, arg RuleSetDefaultParams) error {
+	_, err := q.db.Exec(ctx, ruleSetDefault, arg.ID)
+	return err
+}
+
+const ruleUpdate = `-- name: RuleUpdate :execrows
+UPDATE operation_rule
+SET name = coalesce($1, name), description = coalesce($2, description),
+    definition = coalesce($3, definition), updated_at = clock_timestamp()
+WHERE id = $4
+`
+
+type RuleUpdateParams struct {
+	Name        *string
+	Description *string
+	Definition  json.RawMessage
+	ID          uuid.UUID
+}
+
+// What is null stays.
+func (q *Queries) RuleUpdate(ctx context.Context, arg RuleUpdateParams) (int64, error) {
+	result, err := q.db.Exec(ctx, ruleUpdate,
+		arg.Name,
+		arg.Description,
+		arg.Definition,
+		arg.ID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const ruleUpdateMany = `-- name: RuleUpdateMany :exec
+UPDATE operation_rule
+SET name = input.name, description = input.description, definition = input.definition::jsonb, updated_at = clock_timestamp()
+FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::text[]) AS name, unnest($3::text[]) AS description,
+    unnest($4::text[]) AS definition) AS input
+WHERE operation_rule.id = input.id
+`
+
+type RuleUpdateManyParams struct {
+	Ids          []uuid.UUID
+	Names        []string
+	Descriptions []string
+	Definitions  []string
+}
+
+func (q *Queries) RuleUpdateMany(ctx context.Context, arg RuleUpdateManyParams) error {
+	_, err := q.db.Exec(ctx, ruleUpdateMany,
+		arg.Ids,
+		arg.Names,
+		arg.Descriptions,
+		arg.Definitions,
+	)
+	return err
 }

@@ -67,7 +67,7 @@ func (q *Queries) RackDelete(ctx context.Context, arg RackDeleteParams) error {
 }
 
 const rackGetByExternalID = `-- name: RackGetByExternalID :one
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE external_id = $1 AND deleted_at IS NULL
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, waiting, created_at, updated_at, deleted_at FROM rack WHERE external_id = $1 AND deleted_at IS NULL
 `
 
 type RackGetByExternalIDParams struct {
@@ -94,6 +94,7 @@ func (q *Queries) RackGetByExternalID(ctx context.Context, arg RackGetByExternal
 		&i.NvlDomainID,
 		&i.Health,
 		&i.Origin,
+		&i.Waiting,
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
@@ -102,7 +103,7 @@ func (q *Queries) RackGetByExternalID(ctx context.Context, arg RackGetByExternal
 }
 
 const rackGetByID = `-- name: RackGetByID :one
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = $1 AND deleted_at IS NULL
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, waiting, created_at, updated_at, deleted_at FROM rack WHERE id = $1 AND deleted_at IS NULL
 `
 
 type RackGetByIDParams struct {
@@ -129,6 +130,7 @@ func (q *Queries) RackGetByID(ctx context.Context, arg RackGetByIDParams) (Rack,
 		&i.NvlDomainID,
 		&i.Health,
 		&i.Origin,
+		&i.Waiting,
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
@@ -211,7 +213,7 @@ func (q *Queries) RackInsert(ctx context.Context, arg RackInsertParams) error {
 }
 
 const rackList = `-- name: RackList :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, waiting, created_at, updated_at, deleted_at
 FROM rack
 WHERE deleted_at IS NULL
     AND ($1::text[] IS NULL OR name = ANY ($1))
@@ -288,6 +290,7 @@ func (q *Queries) RackList(ctx context.Context, arg RackListParams) ([]Rack, err
 			&i.NvlDomainID,
 			&i.Health,
 			&i.Origin,
+			&i.Waiting,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -303,7 +306,7 @@ func (q *Queries) RackList(ctx context.Context, arg RackListParams) ([]Rack, err
 }
 
 const rackListByDomains = `-- name: RackListByDomains :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE nvl_domain_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY name, id
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, waiting, created_at, updated_at, deleted_at FROM rack WHERE nvl_domain_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY name, id
 `
 
 type RackListByDomainsParams struct {
@@ -337,6 +340,7 @@ func (q *Queries) RackListByDomains(ctx context.Context, arg RackListByDomainsPa
 			&i.NvlDomainID,
 			&i.Health,
 			&i.Origin,
+			&i.Waiting,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -352,7 +356,7 @@ func (q *Queries) RackListByDomains(ctx context.Context, arg RackListByDomainsPa
 }
 
 const rackListByIDs = `-- name: RackListByIDs :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, waiting, created_at, updated_at, deleted_at FROM rack WHERE id = ANY ($1::uuid[]) AND deleted_at IS NULL
 `
 
 type RackListByIDsParams struct {
@@ -386,6 +390,7 @@ func (q *Queries) RackListByIDs(ctx context.Context, arg RackListByIDsParams) ([
 			&i.NvlDomainID,
 			&i.Health,
 			&i.Origin,
+			&i.Waiting,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -440,7 +445,7 @@ func (q *Queries) RackListByScope(ctx context.Context, arg RackListByScopeParams
 }
 
 const rackListBySerial = `-- name: RackListBySerial :many
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, waiting, created_at, updated_at, deleted_at FROM rack
 WHERE serial = $1 AND ($2::text IS NULL OR manufacturer = $2)
     AND deleted_at IS NULL
 `
@@ -477,6 +482,7 @@ func (q *Queries) RackListBySerial(ctx context.Context, arg RackListBySerialPara
 			&i.NvlDomainID,
 			&i.Health,
 			&i.Origin,
+			&i.Waiting,
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
@@ -546,8 +552,33 @@ func (q *Queries) RackListTaken(ctx context.Context, arg RackListTakenParams) ([
 	return items, nil
 }
 
+const rackListWaiting = `-- name: RackListWaiting :many
+SELECT id FROM rack WHERE waiting > 0
+`
+
+// The racks that tasks wait for.
+func (q *Queries) RackListWaiting(ctx context.Context) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, rackListWaiting)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const rackLock = `-- name: RackLock :one
-SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, created_at, updated_at, deleted_at FROM rack WHERE id = $1 FOR UPDATE
+SELECT id, name, manufacturer, serial, model, description, region, datacenter, room, position, external_id, rack_profile_id, rack_group_id, nvl_domain_id, health, origin, waiting, created_at, updated_at, deleted_at FROM rack WHERE id = $1 FOR UPDATE
 `
 
 type RackLockParams struct {
@@ -575,6 +606,7 @@ func (q *Queries) RackLock(ctx context.Context, arg RackLockParams) (Rack, error
 		&i.NvlDomainID,
 		&i.Health,
 		&i.Origin,
+		&i.Waiting,
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.DeletedAt,
@@ -583,7 +615,8 @@ func (q *Queries) RackLock(ctx context.Context, arg RackLockParams) (Rack, error
 }
 
 const rackLockMany = `-- name: RackLockMany :many
-SELECT id, nvl_domain_id, rack_group_id, deleted_at FROM rack WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
+SELECT id, nvl_domain_id, rack_group_id, waiting, deleted_at FROM rack
+WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 `
 
 type RackLockManyParams struct {
@@ -594,6 +627,7 @@ type RackLockManyRow struct {
 	ID          uuid.UUID
 	NvlDomainID *uuid.UUID
 	RackGroupID *string
+	Waiting     int32
 	DeletedAt   *time.Time
 }
 
@@ -612,6 +646,7 @@ func (q *Queries) RackLockMany(ctx context.Context, arg RackLockManyParams) ([]R
 			&i.ID,
 			&i.NvlDomainID,
 			&i.RackGroupID,
+			&i.Waiting,
 			&i.DeletedAt,
 		); err != nil {
 			return nil, err

@@ -105,8 +105,8 @@ func (q *Queries) TaskActiveByComponent(ctx context.Context, arg TaskActiveByCom
 }
 
 const taskActiveByRacks = `-- name: TaskActiveByRacks :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task_plan.component_types,
-    task_plan.component_ids
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.state, task.queue_expires_at,
+    task_plan.component_types, task_plan.component_ids
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.rack_id = ANY ($1::uuid[]) AND task.finished_at IS NULL
 ORDER BY task.created_at, task.id
@@ -122,6 +122,7 @@ type TaskActiveByRacksRow struct {
 	OperationType  string
 	OperationCode  string
 	State          TaskState
+	QueueExpiresAt *time.Time
 	ComponentTypes []string
 	ComponentIds   []uuid.UUID
 }
@@ -142,6 +143,7 @@ func (q *Queries) TaskActiveByRacks(ctx context.Context, arg TaskActiveByRacksPa
 			&i.OperationType,
 			&i.OperationCode,
 			&i.State,
+			&i.QueueExpiresAt,
 			&i.ComponentTypes,
 			&i.ComponentIds,
 		); err != nil {
@@ -178,6 +180,66 @@ func (q *Queries) TaskCount(ctx context.Context, arg TaskCountParams) (int32, er
 	return column_1, err
 }
 
+const taskDefer = `-- name: TaskDefer :exec
+WITH t AS (
+    UPDATE task SET message = $1, updated_at = clock_timestamp()
+    WHERE task.id = $2 AND task.state = 'waiting' AND task.message <> $1
+    RETURNING task.id, rack_id, state, message
+)
+INSERT INTO event (kind, task_id, rack_id, state, message)
+SELECT 'task_message', id, rack_id, state, message FROM t
+`
+
+type TaskDeferParams struct {
+	Message string
+	ID      uuid.UUID
+}
+
+// Says what else a waiting task waits for, and tells the watchers where that is new.
+func (q *Queries) TaskDefer(ctx context.Context, arg TaskDeferParams) error {
+	_, err := q.db.Exec(ctx, taskDefer, arg.Message, arg.ID)
+	return err
+}
+
+const taskDeleteOld = `-- name: TaskDeleteOld :many
+WITH t AS (
+    DELETE FROM task
+    WHERE task.id IN (
+        SELECT old.id FROM task AS old WHERE old.finished_at < $1 AND old.created_at < $1
+        ORDER BY old.created_at LIMIT $2)
+    RETURNING task.id
+), e AS (
+    DELETE FROM event WHERE task_id IN (SELECT id FROM t)
+)
+SELECT id FROM t
+`
+
+type TaskDeleteOldParams struct {
+	Before *time.Time
+	Max    int32
+}
+
+// Removes tasks that ended before a time, oldest first, with their events.
+func (q *Queries) TaskDeleteOld(ctx context.Context, arg TaskDeleteOldParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, taskDeleteOld, arg.Before, arg.Max)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const taskEnd = `-- name: TaskEnd :one
 WITH t AS (
     UPDATE task
@@ -187,7 +249,8 @@ WITH t AS (
     RETURNING task.id, rack_id, state, message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages)
-    SELECT 'task_finished', id, rack_id, state, message, $5::integer FROM t
+    SELECT 'task_finished', id, rack_id, state, message, coalesce(json_array_length(task_plan.plan->'stages'), 0)
+    FROM t JOIN task_plan ON task_plan.task_id = t.id
 )
 SELECT id FROM t
 `
@@ -197,17 +260,15 @@ type TaskEndParams struct {
 	Message   string
 	ID        uuid.UUID
 	FromState TaskState
-	Stages    int32
 }
 
-// Moves a task to a terminal state and tells the watchers. No row: the task has moved since.
+// Moves a task to a terminal state and tells the watchers; called with its rack locked. No row: the task has moved since.
 func (q *Queries) TaskEnd(ctx context.Context, arg TaskEndParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, taskEnd,
 		arg.ToState,
 		arg.Message,
 		arg.ID,
 		arg.FromState,
-		arg.Stages,
 	)
 	var id uuid.UUID
 	err := row.Scan(&id)
@@ -223,7 +284,8 @@ WITH t AS (
     RETURNING task.id, rack_id, state, message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages)
-    SELECT 'task_finished', id, rack_id, state, message, 0 FROM t
+    SELECT 'task_finished', id, rack_id, state, message, coalesce(json_array_length(task_plan.plan->'stages'), 0)
+    FROM t JOIN task_plan ON task_plan.task_id = t.id
 )
 SELECT id FROM t
 `
@@ -255,58 +317,156 @@ func (q *Queries) TaskEndWaiting(ctx context.Context, arg TaskEndWaitingParams) 
 	return items, nil
 }
 
+const taskGet = `-- name: TaskGet :one
+SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, idempotency_key, retry_of, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1
+`
+
+type TaskGetParams struct {
+	ID uuid.UUID
+}
+
+func (q *Queries) TaskGet(ctx context.Context, arg TaskGetParams) (Task, error) {
+	row := q.db.QueryRow(ctx, taskGet, arg.ID)
+	var i Task
+	err := row.Scan(
+		&i.ID,
+		&i.RackID,
+		&i.OperationType,
+		&i.OperationCode,
+		&i.Description,
+		&i.State,
+		&i.Message,
+		&i.AppliedRuleID,
+		&i.JobID,
+		&i.StartJobID,
+		&i.QueueExpiresAt,
+		&i.IdempotencyKey,
+		&i.RetryOf,
+		&i.Stage,
+		&i.OpenSteps,
+		&i.StageError,
+		&i.DeadlineAt,
+		&i.CreatedAt,
+		&i.StartedAt,
+		&i.FinishedAt,
+		&i.UpdatedAt,
+	)
+	return i, err
+}
+
+const taskGetByKey = `-- name: TaskGetByKey :many
+SELECT id, rack_id, operation_type, operation_code
+FROM task WHERE idempotency_key = $1::text AND rack_id = ANY ($2::uuid[])
+`
+
+type TaskGetByKeyParams struct {
+	IdempotencyKey string
+	RackIds        []uuid.UUID
+}
+
+type TaskGetByKeyRow struct {
+	ID            uuid.UUID
+	RackID        uuid.UUID
+	OperationType string
+	OperationCode string
+}
+
+// The tasks of racks that were asked for with an idempotency key.
+func (q *Queries) TaskGetByKey(ctx context.Context, arg TaskGetByKeyParams) ([]TaskGetByKeyRow, error) {
+	rows, err := q.db.Query(ctx, taskGetByKey, arg.IdempotencyKey, arg.RackIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TaskGetByKeyRow
+	for rows.Next() {
+		var i TaskGetByKeyRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.RackID,
+			&i.OperationType,
+			&i.OperationCode,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const taskInsertMany = `-- name: TaskInsertMany :exec
 WITH input AS (
-    SELECT unnest($2::uuid[]) AS id, unnest($3::uuid[]) AS rack_id,
-        unnest($4::uuid[]) AS applied_rule_id, unnest($5::bigint[]) AS job_id,
-        unnest($6::integer[]) AS stages, unnest($7::text[]) AS plan,
+    SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS rack_id,
+        unnest($3::uuid[]) AS applied_rule_id, unnest($4::bigint[]) AS job_id,
+        unnest($5::boolean[]) AS waits, unnest($6::integer[]) AS stages, unnest($7::text[]) AS plan,
         unnest($8::text[]) AS component_types, unnest($9::text[]) AS component_ids
+), born AS (
+    -- A parameter array has no nulls: the nil UUID and 0 stand for them.
+    SELECT id, nullif(job_id, 0) AS job_id, CASE WHEN waits THEN 'waiting'::task_state ELSE 'pending' END AS state,
+        CASE WHEN waits THEN $10::text ELSE $11 END AS message,
+        CASE WHEN waits THEN $12::timestamptz END AS queue_expires_at
+    FROM input
 ), t AS (
     INSERT INTO task (id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id,
-        start_job_id)
-    SELECT id, rack_id, $10, $11, $12, 'pending', $1,
-        -- The nil UUID stands for "none": a parameter array has no nulls.
-        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), job_id, job_id
-    FROM input
+        start_job_id, queue_expires_at, idempotency_key, retry_of, created_at)
+    SELECT id, rack_id, $13, $14, $15, born.state, born.message,
+        nullif(applied_rule_id, '00000000-0000-0000-0000-000000000000'), born.job_id, born.job_id, born.queue_expires_at,
+        $16::text, $17::uuid,
+        clock_timestamp() -- with the rack locked, so that tasks of a rack are in the order they were admitted
+    FROM input JOIN born USING (id)
 ), p AS (
     INSERT INTO task_plan (task_id, request, plan, component_types, component_ids)
-    SELECT id, $13::jsonb, plan::json, component_types::text[], component_ids::uuid[] FROM input
+    SELECT id, $18::jsonb, plan::json, component_types::text[], component_ids::uuid[] FROM input
 )
 INSERT INTO event (kind, task_id, rack_id, state, message, stages)
-SELECT 'task_created', id, rack_id, 'pending', $1, stages FROM input
+SELECT 'task_created', id, rack_id, born.state, born.message, stages
+FROM input JOIN born USING (id)
 `
 
 type TaskInsertManyParams struct {
-	Message        string
 	Ids            []uuid.UUID
 	RackIds        []uuid.UUID
 	AppliedRuleIds []uuid.UUID
 	JobIds         []int64
+	Waits          []bool
 	Stages         []int32
 	Plans          []string
 	ComponentTypes []string
 	ComponentIds   []string
+	MessageWaiting string
+	Message        string
+	QueueExpiresAt time.Time
 	OperationType  string
 	OperationCode  string
 	Description    string
+	IdempotencyKey *string
+	RetryOf        *uuid.UUID
 	Request        json.RawMessage
 }
 
 // Inserts the tasks of one submission with their plans and tells the watchers, all in one round trip.
 func (q *Queries) TaskInsertMany(ctx context.Context, arg TaskInsertManyParams) error {
 	_, err := q.db.Exec(ctx, taskInsertMany,
-		arg.Message,
 		arg.Ids,
 		arg.RackIds,
 		arg.AppliedRuleIds,
 		arg.JobIds,
+		arg.Waits,
 		arg.Stages,
 		arg.Plans,
 		arg.ComponentTypes,
 		arg.ComponentIds,
+		arg.MessageWaiting,
+		arg.Message,
+		arg.QueueExpiresAt,
 		arg.OperationType,
 		arg.OperationCode,
 		arg.Description,
+		arg.IdempotencyKey,
+		arg.RetryOf,
 		arg.Request,
 	)
 	return err
@@ -325,7 +485,7 @@ func (q *Queries) TaskLeakAnswered(ctx context.Context) (bool, error) {
 }
 
 const taskList = `-- name: TaskList :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.idempotency_key, task.retry_of, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE ($1::uuid IS NULL OR task.rack_id = $1)
     AND ($2::uuid IS NULL OR task.id IN (
@@ -377,6 +537,8 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 			&i.Task.JobID,
 			&i.Task.StartJobID,
 			&i.Task.QueueExpiresAt,
+			&i.Task.IdempotencyKey,
+			&i.Task.RetryOf,
 			&i.Task.Stage,
 			&i.Task.OpenSteps,
 			&i.Task.StageError,
@@ -399,7 +561,7 @@ func (q *Queries) TaskList(ctx context.Context, arg TaskListParams) ([]TaskListR
 }
 
 const taskListByIDs = `-- name: TaskListByIDs :many
-SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.idempotency_key, task.retry_of, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.request, task_plan.plan
 FROM task JOIN task_plan ON task_plan.task_id = task.id
 WHERE task.id = ANY ($1::uuid[])
 `
@@ -436,6 +598,8 @@ func (q *Queries) TaskListByIDs(ctx context.Context, arg TaskListByIDsParams) ([
 			&i.Task.JobID,
 			&i.Task.StartJobID,
 			&i.Task.QueueExpiresAt,
+			&i.Task.IdempotencyKey,
+			&i.Task.RetryOf,
 			&i.Task.Stage,
 			&i.Task.OpenSteps,
 			&i.Task.StageError,
@@ -522,8 +686,74 @@ func (q *Queries) TaskListUnstarted(ctx context.Context, arg TaskListUnstartedPa
 	return items, nil
 }
 
+const taskListWaiting = `-- name: TaskListWaiting :many
+SELECT task.id, task.rack_id, task.operation_type, task.operation_code, task.description, task.state, task.message, task.applied_rule_id, task.job_id, task.start_job_id, task.queue_expires_at, task.idempotency_key, task.retry_of, task.stage, task.open_steps, task.stage_error, task.deadline_at, task.created_at, task.started_at, task.finished_at, task.updated_at, task_plan.component_ids, task_plan.component_types, task_plan.request, task_plan.plan
+FROM task JOIN task_plan ON task_plan.task_id = task.id
+WHERE task.rack_id = $1 AND task.state = 'waiting' AND task.finished_at IS NULL
+ORDER BY task.created_at, task.id
+`
+
+type TaskListWaitingParams struct {
+	RackID uuid.UUID
+}
+
+type TaskListWaitingRow struct {
+	Task           Task
+	ComponentIds   []uuid.UUID
+	ComponentTypes []string
+	Request        json.RawMessage
+	Plan           []byte
+}
+
+// What promoting the tasks that wait for a rack needs, in the order they came; called with the rack locked.
+func (q *Queries) TaskListWaiting(ctx context.Context, arg TaskListWaitingParams) ([]TaskListWaitingRow, error) {
+	rows, err := q.db.Query(ctx, taskListWaiting, arg.RackID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TaskListWaitingRow
+	for rows.Next() {
+		var i TaskListWaitingRow
+		if err := rows.Scan(
+			&i.Task.ID,
+			&i.Task.RackID,
+			&i.Task.OperationType,
+			&i.Task.OperationCode,
+			&i.Task.Description,
+			&i.Task.State,
+			&i.Task.Message,
+			&i.Task.AppliedRuleID,
+			&i.Task.JobID,
+			&i.Task.StartJobID,
+			&i.Task.QueueExpiresAt,
+			&i.Task.IdempotencyKey,
+			&i.Task.RetryOf,
+			&i.Task.Stage,
+			&i.Task.OpenSteps,
+			&i.Task.StageError,
+			&i.Task.DeadlineAt,
+			&i.Task.CreatedAt,
+			&i.Task.StartedAt,
+			&i.Task.FinishedAt,
+			&i.Task.UpdatedAt,
+			&i.ComponentIds,
+			&i.ComponentTypes,
+			&i.Request,
+			&i.Plan,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const taskLock = `-- name: TaskLock :one
-SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, idempotency_key, retry_of, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1 FOR NO KEY UPDATE
 `
 
 type TaskLockParams struct {
@@ -546,6 +776,8 @@ func (q *Queries) TaskLock(ctx context.Context, arg TaskLockParams) (Task, error
 		&i.JobID,
 		&i.StartJobID,
 		&i.QueueExpiresAt,
+		&i.IdempotencyKey,
+		&i.RetryOf,
 		&i.Stage,
 		&i.OpenSteps,
 		&i.StageError,
@@ -640,6 +872,81 @@ func (q *Queries) TaskPlans(ctx context.Context, arg TaskPlansParams) ([]TaskPla
 		return nil, err
 	}
 	return items, nil
+}
+
+const taskPromote = `-- name: TaskPromote :one
+WITH t AS (
+    UPDATE task
+    SET state = 'pending', message = $1, queue_expires_at = NULL, applied_rule_id = $2,
+        job_id = $3, start_job_id = $3, updated_at = clock_timestamp()
+    WHERE task.id = $4 AND task.state = 'waiting'
+    RETURNING task.id, rack_id, state, message
+), p AS (
+    UPDATE task_plan SET plan = $5::json
+    FROM t WHERE task_plan.task_id = t.id AND $5::json IS NOT NULL
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stages)
+    SELECT 'task_message', id, rack_id, state, message, $6::integer FROM t
+)
+SELECT id FROM t
+`
+
+type TaskPromoteParams struct {
+	Message       string
+	AppliedRuleID *uuid.UUID
+	JobID         *int64
+	ID            uuid.UUID
+	Plan          []byte
+	Stages        int32
+}
+
+// Lets a waiting task go on: with its final plan and the job that starts it, or with neither when it is about to fail. No
+// row: it has moved since.
+func (q *Queries) TaskPromote(ctx context.Context, arg TaskPromoteParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, taskPromote,
+		arg.Message,
+		arg.AppliedRuleID,
+		arg.JobID,
+		arg.ID,
+		arg.Plan,
+		arg.Stages,
+	)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const taskRackBusy = `-- name: TaskRackBusy :one
+SELECT EXISTS (SELECT FROM task JOIN task_step ON task_step.task_id = task.id
+    JOIN node ON node.incarnation = task_step.node
+    WHERE task.rack_id = $1 AND task.state = 'terminated' AND task.finished_at > now() - interval '60 seconds')
+`
+
+type TaskRackBusyParams struct {
+	RackID uuid.UUID
+}
+
+// Whether a driver of a task that was cancelled on the rack less than a minute ago has not stopped.
+func (q *Queries) TaskRackBusy(ctx context.Context, arg TaskRackBusyParams) (bool, error) {
+	row := q.db.QueryRow(ctx, taskRackBusy, arg.RackID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const taskRetriedBy = `-- name: TaskRetriedBy :one
+SELECT id FROM task WHERE retry_of = $1
+`
+
+type TaskRetriedByParams struct {
+	ID *uuid.UUID
+}
+
+func (q *Queries) TaskRetriedBy(ctx context.Context, arg TaskRetriedByParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, taskRetriedBy, arg.ID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
 }
 
 const taskStart = `-- name: TaskStart :one

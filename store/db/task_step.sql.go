@@ -100,32 +100,36 @@ func (q *Queries) StageAdvance(ctx context.Context, arg StageAdvanceParams) (uui
 }
 
 const stageFinish = `-- name: StageFinish :one
-WITH held AS (
-    SELECT id FROM task WHERE task.id = $1 AND task.state = 'running' AND task.open_steps = 1 FOR NO KEY UPDATE
+WITH r AS (
+    SELECT waiting FROM rack WHERE rack.id = $1 FOR NO KEY UPDATE
+), held AS (
+    SELECT id FROM task WHERE task.id = $2 AND task.state = 'running' AND task.open_steps = 1
+        AND NOT EXISTS (SELECT FROM r WHERE r.waiting > 0)
+    FOR NO KEY UPDATE
 ), s AS (
     UPDATE task_step
-    SET state = $2, action = $3, batch = 0, completed = $4, failed = $5, results = '{}',
+    SET state = $3, action = $4, batch = 0, completed = $5, failed = $6, results = '{}',
         intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
     FROM held
-    WHERE task_step.task_id = held.id AND task_step.stage = $6 AND task_step.step = $7
-        AND task_step.epoch = $8 AND task_step.node IS NOT DISTINCT FROM $9 AND task_step.state = 'running'
+    WHERE task_step.task_id = held.id AND task_step.stage = $7 AND task_step.step = $8
+        AND task_step.epoch = $9 AND task_step.node IS NOT DISTINCT FROM $10 AND task_step.state = 'running'
     RETURNING task_step.task_id
 ), t AS (
     UPDATE task
-    SET state = $10, message = $11, open_steps = 0, finished_at = clock_timestamp(),
+    SET state = $11, message = $12, open_steps = 0, finished_at = clock_timestamp(),
         updated_at = clock_timestamp()
     FROM s WHERE task.id = s.task_id
     RETURNING task.id, task.rack_id, task.state, task.message
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage, component_type, action, total, completed,
         failed)
-    SELECT kind, id, rack_id, happened.state, happened.message, $12::integer, stage, component_type, action, total,
+    SELECT kind, id, rack_id, happened.state, happened.message, $13::integer, stage, component_type, action, total,
         completed, failed
     FROM t, (VALUES
-        (1, 'step_finished'::event_kind, 'running'::task_state, $13::text, $14::integer,
-            $15::text, $16::text, $17::integer, $4::integer, $5::integer),
-        (2, 'stage_finished', 'running', $13, $14, '', '', 0, 0, 0),
-        (3, 'task_finished', $10, $11, 0, '', '', 0, 0, 0)
+        (1, 'step_finished'::event_kind, 'running'::task_state, $14::text, $15::integer,
+            $16::text, $17::text, $18::integer, $5::integer, $6::integer),
+        (2, 'stage_finished', 'running', $14, $15, '', '', 0, 0, 0),
+        (3, 'task_finished', $11, $12, 0, '', '', 0, 0, 0)
     ) AS happened (place, kind, state, message, stage, component_type, action, total, completed, failed)
     ORDER BY place
 )
@@ -133,6 +137,7 @@ SELECT id FROM t
 `
 
 type StageFinishParams struct {
+	RackID        uuid.UUID
 	TaskID        uuid.UUID
 	State         StepState
 	Action        int32
@@ -152,9 +157,11 @@ type StageFinishParams struct {
 	Total         int32
 }
 
-// Ends the only step of the last stage, and with it the task. No row: the step or its task is in other hands.
+// Ends the only step of the last stage, and with it the task. No row: the step or its task is in other hands, or tasks wait
+// for the rack, which the lock on it has seen whatever this statement's snapshot knows.
 func (q *Queries) StageFinish(ctx context.Context, arg StageFinishParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, stageFinish,
+		arg.RackID,
 		arg.TaskID,
 		arg.State,
 		arg.Action,
@@ -260,7 +267,7 @@ FROM task, task_plan
 WHERE task_step.task_id = $2 AND task_step.stage = $3 AND task_step.step = $4
     AND task_step.epoch = $5 AND task_step.node IS NULL AND task_step.state = 'running'
     AND task.id = task_step.task_id AND task.state = 'running' AND task_plan.task_id = task_step.task_id
-RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.state, task_step.action, task_step.batch, task_step.attempt, task_step.action_started_at, task_step.intent, task_step.due_at, task_step.deadline_at, task_step.total, task_step.completed, task_step.failed, task_step.results, task_step.error, task_step.epoch, task_step.node, task_step.job_id, task_step.started_at, task_step.finished_at, task.rack_id, task.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request
+RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.state, task_step.action, task_step.batch, task_step.attempt, task_step.action_started_at, task_step.intent, task_step.due_at, task_step.deadline_at, task_step.total, task_step.completed, task_step.failed, task_step.results, task_step.error, task_step.gate_since, task_step.warning, task_step.epoch, task_step.node, task_step.job_id, task_step.started_at, task_step.finished_at, task.rack_id, task.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request
 `
 
 type StepClaimParams struct {
@@ -306,6 +313,8 @@ func (q *Queries) StepClaim(ctx context.Context, arg StepClaimParams) (StepClaim
 		&i.TaskStep.Failed,
 		&i.TaskStep.Results,
 		&i.TaskStep.Error,
+		&i.TaskStep.GateSince,
+		&i.TaskStep.Warning,
 		&i.TaskStep.Epoch,
 		&i.TaskStep.Node,
 		&i.TaskStep.JobID,
@@ -320,35 +329,40 @@ func (q *Queries) StepClaim(ctx context.Context, arg StepClaimParams) (StepClaim
 }
 
 const stepEnd = `-- name: StepEnd :one
-WITH s AS (
+WITH r AS (
+    SELECT waiting FROM rack WHERE rack.id = $1 FOR NO KEY UPDATE
+), s AS (
     UPDATE task_step
-    SET state = $1, action = $2, batch = $3, completed = $4, failed = $5, results = $6,
-        error = $7::text, intent = false, node = NULL, job_id = NULL, finished_at = clock_timestamp()
-    WHERE task_step.task_id = $8 AND task_step.stage = $9 AND task_step.step = $10
-        AND task_step.epoch = $11 AND task_step.node IS NOT DISTINCT FROM $12 AND task_step.state = 'running'
+    SET state = $2, action = $3, batch = $4, completed = $5, failed = $6, results = $7,
+        error = $8::text, intent = false, node = NULL, job_id = NULL, gate_since = NULL,
+        finished_at = clock_timestamp()
+    WHERE task_step.task_id = $9 AND task_step.stage = $10 AND task_step.step = $11
+        AND task_step.epoch = $12 AND task_step.node IS NOT DISTINCT FROM $13 AND task_step.state = 'running'
+        AND (SELECT count(*) FROM r) >= 0
     RETURNING task_step.task_id
 ), t AS (
     UPDATE task
-    SET open_steps = task.open_steps - 1, stage_error = coalesce(task.stage_error, $13::text), updated_at = now()
+    SET open_steps = task.open_steps - 1, stage_error = coalesce(task.stage_error, $14::text), updated_at = now()
     FROM s
     WHERE task.id = s.task_id AND task.state = 'running'
-    RETURNING task.id, task.rack_id, task.state, task.message, task.open_steps, task.stage_error
+    RETURNING task.id, task.rack_id, task.state, task.message, task.open_steps, task.stage_error, task.deadline_at
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action, total, completed,
         failed, error)
-    SELECT 'step_finished'::event_kind, id, rack_id, state, message, $14::integer, $15::integer,
-        $16::text, $17::text, $18::integer, $4, $5,
-        coalesce($7::text, '')
+    SELECT 'step_finished'::event_kind, id, rack_id, state, message, $15::integer, $16::integer,
+        $17::text, $18::text, $19::integer, $5, $6,
+        coalesce($8::text, '')
     FROM t
     UNION ALL
-    SELECT 'stage_finished'::event_kind, id, rack_id, state, message, $14, $15, '', '', 0, 0, 0,
+    SELECT 'stage_finished'::event_kind, id, rack_id, state, message, $15, $16, '', '', 0, 0, 0,
         coalesce(stage_error, '')
     FROM t WHERE open_steps = 0
 )
-SELECT open_steps, stage_error FROM t
+SELECT open_steps, stage_error, deadline_at, coalesce((SELECT waiting FROM r), 0)::integer AS waiting FROM t
 `
 
 type StepEndParams struct {
+	RackID        uuid.UUID
 	State         StepState
 	Action        int32
 	Batch         int32
@@ -372,12 +386,16 @@ type StepEndParams struct {
 type StepEndRow struct {
 	OpenSteps  int32
 	StageError *string
+	DeadlineAt *time.Time
+	Waiting    int32
 }
 
-// Ends a driven step and counts it off its stage; the first failure stays with the task until the stage has ended. No
-// row: the step or its task is in other hands.
+// Ends a driven step and counts it off its stage; the first failure stays with the task until the stage has ended. The rack
+// is locked first, as by everybody who may end a task: whoever ends the last step promotes the tasks that wait. No row: the
+// step or its task is in other hands.
 func (q *Queries) StepEnd(ctx context.Context, arg StepEndParams) (StepEndRow, error) {
 	row := q.db.QueryRow(ctx, stepEnd,
+		arg.RackID,
 		arg.State,
 		arg.Action,
 		arg.Batch,
@@ -398,12 +416,139 @@ func (q *Queries) StepEnd(ctx context.Context, arg StepEndParams) (StepEndRow, e
 		arg.Total,
 	)
 	var i StepEndRow
-	err := row.Scan(&i.OpenSteps, &i.StageError)
+	err := row.Scan(
+		&i.OpenSteps,
+		&i.StageError,
+		&i.DeadlineAt,
+		&i.Waiting,
+	)
+	return i, err
+}
+
+const stepGate = `-- name: StepGate :one
+WITH t AS (
+    UPDATE task SET message = $1, updated_at = clock_timestamp()
+    WHERE task.id = $2 AND task.state = 'running'
+    RETURNING task.id, task.rack_id, task.state, task.message
+), s AS (
+    UPDATE task_step SET gate_since = $3::timestamptz, warning = $4
+    FROM t
+    WHERE task_step.task_id = t.id AND task_step.stage = $5 AND task_step.step = $6
+        AND task_step.epoch = $7 AND task_step.node IS NOT DISTINCT FROM $8 AND task_step.state = 'running'
+    RETURNING t.id, t.rack_id, t.state, t.message
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action)
+    SELECT 'task_message', id, rack_id, state, message, $9::integer, $10::integer, $11::text,
+        $12::text
+    FROM s
+)
+SELECT id FROM s
+`
+
+type StepGateParams struct {
+	Message       string
+	TaskID        uuid.UUID
+	GateSince     *time.Time
+	Warning       string
+	Stage         int32
+	Step          int32
+	Epoch         int32
+	Node          *uuid.UUID
+	StageNumber   int32
+	Stages        int32
+	ComponentType string
+	ActionName    string
+}
+
+// Notes since when a driven step waits until its components are ready and what it was warned of, says so in the task's
+// message, and tells the watchers. No row: the step or its task is in other hands.
+func (q *Queries) StepGate(ctx context.Context, arg StepGateParams) (uuid.UUID, error) {
+	row := q.db.QueryRow(ctx, stepGate,
+		arg.Message,
+		arg.TaskID,
+		arg.GateSince,
+		arg.Warning,
+		arg.Stage,
+		arg.Step,
+		arg.Epoch,
+		arg.Node,
+		arg.StageNumber,
+		arg.Stages,
+		arg.ComponentType,
+		arg.ActionName,
+	)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const stepGateOpen = `-- name: StepGateOpen :one
+WITH t AS (
+    UPDATE task
+    SET deadline_at = task.deadline_at + $1::interval, updated_at = clock_timestamp(),
+        message = CASE WHEN EXISTS (SELECT FROM task_step AS other
+            WHERE other.task_id = task.id AND other.gate_since IS NOT NULL AND other.state = 'running'
+                AND (other.stage, other.step) <> ($2, $3))
+            THEN task.message ELSE $4 END
+    WHERE task.id = $5 AND task.state = 'running'
+    RETURNING task.id, task.rack_id, task.state, task.message, task.deadline_at
+), s AS (
+    UPDATE task_step SET gate_since = NULL, deadline_at = task_step.deadline_at + $1::interval
+    FROM t
+    WHERE task_step.task_id = t.id AND task_step.stage = $2 AND task_step.step = $3
+        AND task_step.epoch = $6 AND task_step.node IS NOT DISTINCT FROM $7 AND task_step.state = 'running'
+    RETURNING t.id, t.rack_id, t.state, t.message, t.deadline_at AS task_deadline_at, task_step.deadline_at
+), e AS (
+    INSERT INTO event (kind, task_id, rack_id, state, message, stage, stages, component_type, action)
+    SELECT 'task_message', id, rack_id, state, message, $8::integer, $9::integer, $10::text,
+        $11::text
+    FROM s
+)
+SELECT task_deadline_at, deadline_at FROM s
+`
+
+type StepGateOpenParams struct {
+	Waited        time.Duration
+	Stage         int32
+	Step          int32
+	Message       string
+	TaskID        uuid.UUID
+	Epoch         int32
+	Node          *uuid.UUID
+	StageNumber   int32
+	Stages        int32
+	ComponentType string
+	ActionName    string
+}
+
+type StepGateOpenRow struct {
+	TaskDeadlineAt *time.Time
+	DeadlineAt     time.Time
+}
+
+// Ends the wait of a driven step for its components and gives back the time to the step and its task. What the message says
+// then is what another step of the task still waits for, if any. No row: the step or its task is in other hands.
+func (q *Queries) StepGateOpen(ctx context.Context, arg StepGateOpenParams) (StepGateOpenRow, error) {
+	row := q.db.QueryRow(ctx, stepGateOpen,
+		arg.Waited,
+		arg.Stage,
+		arg.Step,
+		arg.Message,
+		arg.TaskID,
+		arg.Epoch,
+		arg.Node,
+		arg.StageNumber,
+		arg.Stages,
+		arg.ComponentType,
+		arg.ActionName,
+	)
+	var i StepGateOpenRow
+	err := row.Scan(&i.TaskDeadlineAt, &i.DeadlineAt)
 	return i, err
 }
 
 const stepListByTasks = `-- name: StepListByTasks :many
-SELECT task_id, stage, step, state, action, batch, attempt, action_started_at, intent, due_at, deadline_at, total, completed, failed, results, error, epoch, node, job_id, started_at, finished_at FROM task_step WHERE task_id = ANY ($1::uuid[]) ORDER BY task_id, stage, step
+SELECT task_id, stage, step, state, action, batch, attempt, action_started_at, intent, due_at, deadline_at, total, completed, failed, results, error, gate_since, warning, epoch, node, job_id, started_at, finished_at FROM task_step WHERE task_id = ANY ($1::uuid[]) ORDER BY task_id, stage, step
 `
 
 type StepListByTasksParams struct {
@@ -437,6 +582,8 @@ func (q *Queries) StepListByTasks(ctx context.Context, arg StepListByTasksParams
 			&i.Failed,
 			&i.Results,
 			&i.Error,
+			&i.GateSince,
+			&i.Warning,
 			&i.Epoch,
 			&i.Node,
 			&i.JobID,

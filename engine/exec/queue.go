@@ -1,0 +1,83 @@
+package exec
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+)
+
+type expireWorker struct {
+	river.WorkerDefaults[expireArgs]
+	x *Executor
+}
+
+// Work ends a task that still waits when its time is over.
+func (w *expireWorker) Work(ctx context.Context, job *river.Job[expireArgs]) error {
+	for {
+		var left time.Duration
+		err := w.x.persist(ctx, func(ctx context.Context) (err error) {
+			left, err = w.x.tasks.Expire(ctx, job.Args.Task)
+			return err
+		})
+		if err != nil || left <= 0 {
+			return err
+		}
+		if left > defaultInlineWait {
+			return river.JobSnooze(left)
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-w.x.draining: // the job is there again after the restart
+			timer.Stop()
+			return river.JobSnooze(0)
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+type releaseWorker struct {
+	river.WorkerDefaults[releaseArgs]
+	x *Executor
+}
+
+// Work lets the tasks that wait for a rack go on.
+func (w *releaseWorker) Work(ctx context.Context, job *river.Job[releaseArgs]) error {
+	return w.x.releaseRack(ctx, job.Args.Rack)
+}
+
+func (x *Executor) releaseRack(ctx context.Context, rack uuid.UUID) error {
+	return x.persist(ctx, func(ctx context.Context) error { return x.tasks.ReleaseRack(ctx, rack) })
+}
+
+const (
+	// queueSweepEvery is how often the queues of all racks are looked after whether or not anything ended.
+	queueSweepEvery = 5 * time.Minute
+	// retainEvery is how often tasks that were kept long enough are removed.
+	retainEvery = time.Hour
+)
+
+// keepHouse does what is due now and then.
+func (x *Executor) keepHouse(ctx context.Context) {
+	queues, retention := time.NewTicker(queueSweepEvery), time.NewTicker(retainEvery)
+	defer queues.Stop()
+	defer retention.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-queues.C:
+			err = x.tasks.Sweep(ctx)
+		case <-retention.C:
+			err = x.tasks.RemoveOld(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			x.log.Warn("housekeeping", "err", err)
+		}
+	}
+}

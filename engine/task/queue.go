@@ -1,0 +1,336 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"rackflow.dev/flow/engine/fault"
+	"rackflow.dev/flow/rules"
+	"rackflow.dev/flow/store"
+	"rackflow.dev/flow/store/db"
+)
+
+// interruptGrace is how long the tasks that wait for a rack wait for the driver of a cancelled task to stop. The queries
+// TaskRackBusy and TaskPlan say the same.
+const interruptGrace = time.Minute
+
+// onRack runs fn in a transaction with the rack locked. Whoever ends a task locks its rack first and its row after that:
+// ending a task and promoting those that wait for it is one step, and everybody does it in the same order.
+func (s *Service) onRack(ctx context.Context, rack uuid.UUID, fn func(tx pgx.Tx, waiting int32) error) error {
+	return store.InTx(ctx, s.Store.Engine, func(tx pgx.Tx) error {
+		rows, err := db.New(tx).RackLockMany(ctx, db.RackLockManyParams{Ids: []uuid.UUID{rack}})
+		if err != nil {
+			return fmt.Errorf("lock rack %s: %w", rack, err)
+		}
+		var waiting int32
+		for _, r := range rows { // none when the rack has been purged
+			waiting = r.Waiting
+		}
+		return fn(tx, waiting)
+	})
+}
+
+// end moves a task to a terminal state in a transaction that holds its rack, and reports whether it was still in the state
+// it is moved from.
+func (s *Service) end(ctx context.Context, q *db.Queries, id uuid.UUID, from db.TaskState, ev Event, message string) (bool, error) {
+	to, err := Next(from, ev)
+	if err != nil {
+		return false, err
+	}
+	_, err = q.TaskEnd(ctx, db.TaskEndParams{ID: id, FromState: from, ToState: to, Message: cut(message, maxMessage)})
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("task %s: %w", id, err)
+	}
+	s.Log.Info("task ended", "task", id, "state", string(to), "message", message)
+	return true, nil
+}
+
+// Fail ends a task that cannot be carried out, and lets the tasks that wait for its rack go on.
+func (s *Service) Fail(ctx context.Context, id, rack uuid.UUID, from db.TaskState, reason error) error {
+	return s.onRack(ctx, rack, func(tx pgx.Tx, waiting int32) error {
+		ended, err := s.end(ctx, db.New(tx), id, from, Fail, FailureMessage(reason.Error()))
+		if err != nil || !ended || waiting == 0 {
+			return err
+		}
+		return s.Release(ctx, tx, rack)
+	})
+}
+
+// Expire ends a task whose time in the queue is over. It returns how long that is still to come; 0 when it is not waiting,
+// or not any more.
+func (s *Service) Expire(ctx context.Context, id uuid.UUID) (left time.Duration, err error) {
+	t, err := db.New(s.Store.Engine).TaskGet(ctx, db.TaskGetParams{ID: id})
+	if errors.Is(err, store.ErrNotFound) || err == nil && t.State != db.TaskStateWaiting {
+		return 0, nil
+	} else if err != nil {
+		return 0, fmt.Errorf("task %s: %w", id, err)
+	}
+	if left := t.QueueExpiresAt.Sub(s.Now()); left > 0 {
+		return left, nil
+	}
+	return 0, s.ReleaseRack(ctx, t.RackID)
+}
+
+// ReleaseRack lets the tasks that wait for a rack go on as far as they can.
+func (s *Service) ReleaseRack(ctx context.Context, rack uuid.UUID) error {
+	released := false
+	err := s.onRack(ctx, rack, func(tx pgx.Tx, waiting int32) error {
+		released = waiting > 0
+		if !released {
+			return nil
+		}
+		return s.Release(ctx, tx, rack)
+	})
+	if released {
+		s.Watch.Poke()
+	}
+	return err
+}
+
+// Sweep looks after the queues of all racks: a wake-up may have been lost, or what a task waited for may have changed
+// without one.
+func (s *Service) Sweep(ctx context.Context) error {
+	racks, err := db.New(s.Store.Engine).RackListWaiting(ctx)
+	if err != nil {
+		return fmt.Errorf("racks with waiting tasks: %w", err)
+	}
+	var errs []error
+	for _, rack := range racks {
+		errs = append(errs, s.ReleaseRack(ctx, rack))
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveOld removes the tasks that ended longer ago than the site keeps them. Nothing is removed where no time is set.
+func (s *Service) RemoveOld(ctx context.Context) error {
+	if s.Settings.Retention <= 0 {
+		return nil
+	}
+	const batch = 500 // tasks a statement, so that none holds locks for long
+	before := s.Now().Add(-s.Settings.Retention)
+	for {
+		ids, err := db.New(s.Store.Engine).TaskDeleteOld(ctx, db.TaskDeleteOldParams{Before: &before, Max: batch})
+		if err != nil {
+			return fmt.Errorf("remove old tasks: %w", err)
+		}
+		if len(ids) > 0 {
+			s.Log.Info("old tasks removed", "tasks", len(ids), "before", before)
+		}
+		if len(ids) < batch {
+			return nil
+		}
+	}
+}
+
+// Release promotes the tasks that wait for a rack, oldest first, up to the first that conflicts with one that is active or
+// ahead of it. It belongs into every transaction that ends a task of the rack; the rack is locked. Tasks whose time is over
+// end here as well, so that none can be promoted after it.
+func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID) error {
+	q := db.New(tx)
+	waiting, err := q.TaskListWaiting(ctx, db.TaskListWaitingParams{RackID: rack})
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	busy := false
+	if !s.Settings.AllowOverlap {
+		// The driver comes back here when it has stopped, and a job does when the minute is over.
+		if busy, err = q.TaskRackBusy(ctx, db.TaskRackBusyParams{RackID: rack}); err != nil {
+			return fmt.Errorf("rack %s: %w", rack, err)
+		}
+	}
+	tasks, err := s.unfinished(ctx, q, []uuid.UUID{rack})
+	if err != nil {
+		return err
+	}
+	ahead := slices.DeleteFunc(tasks[rack], func(o other) bool { return o.state == db.TaskStateWaiting })
+	for i, w := range waiting {
+		if !w.Task.QueueExpiresAt.After(s.Now()) {
+			if _, err := s.end(ctx, q, w.Task.ID, w.Task.State, Expire, expired(w.Task.Message)); err != nil {
+				return err
+			}
+			continue
+		}
+		f := footprintOf(w.Task.OperationType, w.ComponentTypes, w.ComponentIds)
+		if busy || len(s.conflicts(f, ahead)) > 0 {
+			busy = true // of those behind it, only the expired ones still matter
+			continue
+		}
+		stays, err := s.promote(ctx, tx, w, len(waiting)-i-1)
+		if err != nil {
+			return fmt.Errorf("promote task %s: %w", w.Task.ID, err)
+		}
+		if stays {
+			ahead = append(ahead, other{footprint: f, id: w.Task.ID, state: db.TaskStatePending})
+		}
+	}
+	return nil
+}
+
+// expired is the message of a task whose time in the queue is over.
+func expired(message string) string {
+	if missing, ok := strings.CutPrefix(message, messageUnlinked); ok {
+		return messageUnlinkedExpired + missing
+	}
+	return MessageExpired
+}
+
+// promote lets a task go on whose turn it is: its rule and its components are looked up again, and what is found now
+// counts. It reports whether those behind it have to mind it.
+func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRow, behind int) (stays bool, err error) {
+	q := db.New(tx)
+	plan, err := s.replan(ctx, q, w)
+	var unlinked *unlinkedError
+	switch {
+	case errors.As(err, &unlinked):
+		// It waits on, at its place, until its time is over.
+		if limit := s.queueLimit(); behind >= limit {
+			_, err := s.end(ctx, q, w.Task.ID, w.Task.State, Expire, fmt.Sprintf(
+				"Terminated: rack waiting queue is full while target linkage is unavailable (%d/%d tasks): %v", behind, limit, unlinked))
+			return false, err
+		}
+		return true, q.TaskDefer(ctx, db.TaskDeferParams{ID: w.Task.ID, Message: cut(messageUnlinked+unlinked.Error(), maxMessage)})
+	case fault.KindOf(err) == fault.KindPrecondition:
+		to, nerr := Next(w.Task.State, Promote)
+		if nerr != nil {
+			return false, nerr
+		}
+		if _, err := q.TaskPromote(ctx, db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted}); err != nil {
+			return false, err
+		}
+		_, eerr := s.end(ctx, q, w.Task.ID, to, Fail, FailureMessage(err.Error()))
+		return false, eerr
+	case err != nil:
+		return false, err
+	}
+	doc, err := json.Marshal(plan)
+	if err != nil {
+		return false, err
+	}
+	p := db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted, Plan: doc, Stages: int32(len(plan.Stages)), AppliedRuleID: w.Task.AppliedRuleID}
+	if plan.RuleID != uuid.Nil && !planFrozen(w.Request) {
+		p.AppliedRuleID = &plan.RuleID
+	}
+	jobs, err := s.Jobs.InsertStarts(ctx, tx, []uuid.UUID{w.Task.ID})
+	if err != nil {
+		return false, fmt.Errorf("start job: %w", err)
+	}
+	p.JobID = &jobs[0]
+	if _, err := q.TaskPromote(ctx, p); err != nil {
+		return false, err
+	}
+	s.Log.Info("task promoted", "task", w.Task.ID, "rack", w.Task.RackID)
+	return true, nil
+}
+
+// unlinkedError says which components of a waiting task can't be addressed yet.
+type unlinkedError struct{ error }
+
+// replan makes the plan of a waiting task whose turn has come. A precondition fault is the end of the task, an
+// unlinkedError puts it off; any other error is ours.
+func (s *Service) replan(ctx context.Context, q *db.Queries, w db.TaskListWaitingRow) (rules.Plan, error) {
+	var plan rules.Plan
+	var opt Options
+	if err := errors.Join(json.Unmarshal(w.Plan, &plan), json.Unmarshal(w.Request, &opt)); err != nil {
+		return plan, fault.Precondition("the task cannot be read: %v", err)
+	}
+	rows, err := q.ComponentTargets(ctx, db.ComponentTargetsParams{RackIds: []uuid.UUID{}, Ids: w.ComponentIds})
+	if err != nil {
+		return plan, fmt.Errorf("components of the task: %w", err)
+	}
+	in := rules.Input{Operation: plan.Operation}
+	for _, row := range rows {
+		if c := component(row); c.RackID == w.Task.RackID {
+			in.Components = append(in.Components, c)
+		}
+	}
+	if len(in.Components) == 0 {
+		return plan, fault.Precondition("no component of the task is left in the rack: %s", labels(plan))
+	}
+	if opt.Frozen {
+		if err := matches(plan, in.Components); err != nil {
+			return plan, err
+		}
+		return plan, s.fit(plan)
+	}
+	if in.Rule, err = s.ruleOf(ctx, q, w.Task.RackID, plan.Operation, opt.RuleID); err != nil {
+		return plan, err
+	}
+	if err := actionable(in); err != nil {
+		return plan, &unlinkedError{err}
+	}
+	if plan, err = rules.NewPlan(in); err != nil {
+		return plan, fault.Precondition("%v", err)
+	}
+	return plan, s.fit(plan)
+}
+
+// fit is capable as a fault.
+func (s *Service) fit(plan rules.Plan) error {
+	if err := s.capable(plan); err != nil {
+		return fault.Precondition("%v", err)
+	}
+	return nil
+}
+
+func planFrozen(request []byte) bool {
+	var opt Options
+	return json.Unmarshal(request, &opt) == nil && opt.Frozen
+}
+
+// ruleOf finds the rule that governs an operation on one rack, and holds it until the transaction ends.
+func (s *Service) ruleOf(ctx context.Context, q *db.Queries, rack uuid.UUID, op rules.Operation, explicit *uuid.UUID) (rules.Rule, error) {
+	rows, err := q.RuleCandidates(ctx, db.RuleCandidatesParams{
+		RuleID: explicit, RackID: rack, OperationType: string(op.Type), OperationCode: op.Code,
+	})
+	if err != nil {
+		return rules.Rule{}, fmt.Errorf("rules of rack %s: %w", rack, err)
+	}
+	var c rules.Candidates
+	for _, row := range rows {
+		// One that is not chosen may be unreadable.
+		place := &c.Default
+		switch {
+		case row.Requested:
+			place = &c.Request
+		case explicit != nil:
+			continue
+		case row.Associated:
+			place = &c.Association
+		case c.Association != nil:
+			continue
+		}
+		if *place, err = storedRule(row.OperationRule); err != nil {
+			return rules.Rule{}, err
+		}
+	}
+	if explicit != nil && c.Request == nil {
+		return rules.Rule{}, fault.Precondition("the requested rule %s was deleted while the task waited", *explicit)
+	}
+	rule, _, err := c.Resolve(op)
+	if err != nil {
+		return rule, fault.Precondition("%v", err)
+	}
+	return rule, nil
+}
+
+// labels names the components of a plan.
+func labels(p rules.Plan) string {
+	var names []string
+	for _, list := range p.Components {
+		for _, c := range list {
+			names = append(names, c.Label())
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
