@@ -25,14 +25,7 @@ func leastTaskBudget(t TaskType) Duration {
 
 // taskBudget is the time of the longest step of each stage and a tenth on top, never below the reference's.
 func (p Plan) taskBudget() Duration {
-	var sum Duration
-	for _, stage := range p.Stages {
-		var longest Duration
-		for _, s := range stage.Steps {
-			longest = max(longest, s.Budget)
-		}
-		sum = plus(sum, longest)
-	}
+	sum := p.Longest()
 	return max(plus(sum, sum/10), leastTaskBudget(p.Operation.Type))
 }
 

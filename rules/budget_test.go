@@ -129,3 +129,43 @@ func TestTaskBudgetIsTheLongestStepsAndATenthAndNeverBelowTheReference(t *testin
 		})
 	}
 }
+
+func TestAPlanTakesAsLongAsTheLongestStepOfEachStage(t *testing.T) {
+	t.Parallel()
+	waits := func(kind hardware.ComponentType, stage int, delay time.Duration, pre ...string) Step {
+		s := Step{ComponentType: kind, Stage: stage, Main: Action{Name: ActionPowerControl}, DelayAfter: Duration(delay)}
+		for _, text := range pre {
+			s.Pre = append(s.Pre, sleep(text))
+		}
+		return s
+	}
+	p, err := NewPlan(Input{
+		Operation: Operation{TaskPowerControl, "power_on"},
+		Rule: Rule{Name: "r", Definition: Definition{Steps: []Step{
+			waits(hardware.Compute, 1, time.Minute, "10s", "5s"),
+			waits(hardware.NVSwitch, 1, 0, "30s"),
+			waits(hardware.CDU, 1, time.Hour), // there is none
+			waits(hardware.NVSwitch, 4, 0),
+			waits(hardware.Compute, 6, 20*time.Second),
+		}}},
+		Components: append(targets(hardware.Compute, 18), targets(hardware.NVSwitch, 2)...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := func(stage, step int) Duration { return p.Stages[stage].Steps[step].Budget }
+	if got, want := p.Shortest(), Duration(75*time.Second+20*time.Second); got != want {
+		t.Errorf("shortest %s, want %s", got, want)
+	}
+	if got, want := p.Longest(), budget(0, 0)+budget(1, 0)+budget(2, 0); got != want {
+		t.Errorf("longest %s, want %s", got, want)
+	}
+	done := &p.Stages[0].Steps[0]
+	done.Done, done.Skipped = true, true
+	if got, want := p.Shortest(), Duration(30*time.Second+20*time.Second); got != want {
+		t.Errorf("shortest without what is done %s, want %s", got, want)
+	}
+	if got, want := p.Longest(), budget(0, 1)+budget(1, 0)+budget(2, 0); got != want {
+		t.Errorf("longest without what is done %s, want %s", got, want)
+	}
+}

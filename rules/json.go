@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ func (k kind) String() string {
 type value struct {
 	kind    kind
 	text    string  // of a string, number or bool
+	raw     string  // of a number or bool in YAML: as it is written, "0x1F"; a reader that wants text takes that
 	members members // of an object or, without keys, an array
 }
 
@@ -47,6 +49,19 @@ func (ms members) get(key string) (value, bool) {
 		}
 	}
 	return value{}, false
+}
+
+// written is the text of a scalar.
+func (v value) written() string { return cmp.Or(v.raw, v.text) }
+
+// scalar is the text under a key in any letter case, for messages about an object that is yet to be read.
+func (v value) scalar(key string) string {
+	for _, m := range v.members {
+		if strings.EqualFold(m.key, key) {
+			return m.value.written()
+		}
+	}
+	return ""
 }
 
 // readJSON reads exactly one value.

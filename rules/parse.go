@@ -59,6 +59,20 @@ func Parse(doc []byte) (Definition, error) { return parse(doc, false) }
 // ParseStrict is Parse for authors: an unknown key is a problem too, as it is most likely a misspelt one.
 func ParseStrict(doc []byte) (Definition, error) { return parse(doc, true) }
 
+// Lint says everything that is wrong with a document to the author of a rule for an operation, as Problems: its form,
+// unknown keys included, and where the form is right otherwise, whether it makes sense.
+func Lint(doc []byte, op Operation) error {
+	_, err := ParseStrict(doc)
+	var problems Problems
+	errors.As(err, &problems)
+	if d, err := Parse(doc); err == nil {
+		var wrong Problems
+		errors.As(d.Validate(op), &wrong)
+		problems = append(problems, wrong...)
+	}
+	return problems.err()
+}
+
 func parse(doc []byte, strict bool) (Definition, error) {
 	v, err := readJSON(doc)
 	if err != nil {
@@ -84,6 +98,24 @@ func syntaxReason(err error) string {
 type parser struct {
 	strict   bool
 	problems Problems
+	unknown  int // how many of them are unknown keys, without which the rest of the document can be read
+
+	yaml  bool   // a rule of a batch: scalars are text where text is wanted
+	path  string // of the rule in its batch, with the dot
+	words string // what the reasons begin with then
+	kind  string // component type of the step that is read
+}
+
+// add notes a problem with a key of the value at a place.
+func (p *parser) add(at place, key, format string, args ...any) {
+	if !p.yaml {
+		p.problems.add(at, key, format, args...)
+		return
+	}
+	if len(p.problems) < maxOfBatch {
+		reason := p.words + at.yamlWords(p.kind) + fmt.Sprintf(format, args...)
+		p.problems = append(p.problems, Problem{Path: strings.TrimSuffix(p.path+at.key(key), "."), Reason: reason})
+	}
 }
 
 func (p *parser) definition(v value) Definition {
@@ -97,7 +129,7 @@ func (p *parser) definition(v value) Definition {
 	case "", SchemaVersion:
 		d.Version = SchemaVersion
 	default:
-		p.problems.add(at, keyVersion, unsupportedVersion, shown(d.Version), SchemaVersion)
+		p.add(at, keyVersion, unsupportedVersion, shown(d.Version), SchemaVersion)
 	}
 	for i, e := range p.array(at, m, keySteps) {
 		d.Steps = append(d.Steps, p.step(stepPlace(i), e.value))
@@ -106,6 +138,7 @@ func (p *parser) definition(v value) Definition {
 }
 
 func (p *parser) step(at place, v value) Step {
+	p.kind = v.scalar(keyComponentType)
 	m, _ := p.object(at, "step", v, stepKeys)
 	main, _ := m.get(keyMain)
 	return Step{
@@ -164,11 +197,11 @@ func (p *parser) parameters(at place, action members) Parameters {
 	params := make(Parameters, len(v.members))
 	for _, m := range v.members {
 		if _, ok := params[m.key]; ok {
-			p.problems.add(at, shown(m.key), "duplicate parameter '%s'", shown(m.key))
+			p.add(at, shown(m.key), "duplicate parameter '%s'", shown(m.key))
 		}
 		decoded := m.value.decoded()
 		if reason := unstorable(m.key, decoded); reason != "" {
-			p.problems.add(at, shown(m.key), "parameter '%s' %s", shown(m.key), reason)
+			p.add(at, shown(m.key), "parameter '%s' %s", shown(m.key), reason)
 		}
 		params[m.key] = decoded
 	}
@@ -182,7 +215,7 @@ func (p *parser) object(at place, what string, v value, keys []string) (members,
 		if v.kind == kindNull && at != (place{}) {
 			return nil, true
 		}
-		p.problems.add(at, "", "%s must be an object, got %s", what, v.kind)
+		p.add(at, "", "%s must be an object, got %s", what, v.kind)
 		return nil, false
 	}
 	known := v.members[:0] // in place: nobody else reads the value
@@ -190,12 +223,13 @@ func (p *parser) object(at place, what string, v value, keys []string) (members,
 		i := slices.IndexFunc(keys, func(k string) bool { return strings.EqualFold(k, m.key) })
 		if i < 0 {
 			if p.strict {
-				p.problems.add(at, shown(m.key), "unknown key '%s'", shown(m.key))
+				p.add(at, shown(m.key), "unknown key '%s'", shown(m.key))
+				p.unknown++
 			}
 			continue
 		}
 		if _, ok := known.get(keys[i]); ok {
-			p.problems.add(at, keys[i], "duplicate key '%s'", keys[i])
+			p.add(at, keys[i], "duplicate key '%s'", keys[i])
 		}
 		known = append(known, member{keys[i], m.value})
 	}
@@ -205,8 +239,11 @@ func (p *parser) object(at place, what string, v value, keys []string) (members,
 // get returns the value under a key when it is there and of the wanted kind.
 func (p *parser) get(at place, m members, key string, want kind) (value, bool) {
 	v, ok := m.get(key)
+	if p.yaml && want == kindString && (v.kind == kindNumber || v.kind == kindBool) {
+		v = value{kind: kindString, text: v.written()}
+	}
 	if ok && v.kind != want {
-		p.problems.add(at, key, "%s must be of type %s, got %s", key, want, v.kind)
+		p.add(at, key, "%s must be of type %s, got %s", key, want, v.kind)
 		return value{}, false
 	}
 	return v, ok
@@ -222,6 +259,13 @@ func (p *parser) text(at place, m members, key string) string {
 	return v.text
 }
 
+func (p *parser) truth(at place, m members, key string, absent bool) bool {
+	if v, ok := p.get(at, m, key, kindBool); ok {
+		return v.text == "true"
+	}
+	return absent
+}
+
 func (p *parser) number(at place, m members, key string) float64 {
 	v, ok := p.get(at, m, key, kindNumber)
 	if !ok {
@@ -229,7 +273,7 @@ func (p *parser) number(at place, m members, key string) float64 {
 	}
 	f, err := json.Number(v.text).Float64()
 	if err != nil {
-		p.problems.add(at, key, "%s %s is out of range", key, shown(v.text))
+		p.add(at, key, "%s %s is out of range", key, shown(v.text))
 	}
 	return f
 }
@@ -241,16 +285,21 @@ func (p *parser) whole(at place, m members, key string) int {
 	}
 	i, ok := wholeNumber(json.Number(v.text))
 	if !ok || i < math.MinInt32 || i > math.MaxInt32 {
-		p.problems.add(at, key, "%s must be a whole number of 32 bits, got %s", key, shown(v.text))
+		p.add(at, key, "%s must be a whole number of 32 bits, got %s", key, shown(v.text))
 		return 0
 	}
 	return int(i)
 }
 
 func (p *parser) duration(at place, m members, key string) Duration {
-	d, err := ParseDuration(p.text(at, m, key))
-	if err != nil {
-		p.problems.add(at, key, "invalid %s: %v", key, err)
+	text := p.text(at, m, key)
+	d, err := ParseDuration(text)
+	switch {
+	case err == nil:
+	case p.yaml:
+		p.add(at, key, "invalid %s ('%s'): no duration such as 90s or 1h30m", key, shown(text))
+	default:
+		p.add(at, key, "invalid %s: %v", key, err)
 	}
 	return d
 }
@@ -263,7 +312,7 @@ func (p *parser) componentType(at place, m members, key string) hardware.Compone
 	}
 	t, err := hardware.ParseComponentType(s)
 	if err != nil {
-		p.problems.add(at, key, "component type '%s' is unknown or invalid", shown(s))
+		p.add(at, key, "component type '%s' is unknown or invalid", shown(s))
 	}
 	return t
 }

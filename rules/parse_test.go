@@ -222,6 +222,24 @@ func TestParseStrictNamesUnknownKeysByPath(t *testing.T) {
 	}
 }
 
+func TestLintNamesUnknownKeysAndWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]Problems{
+		oneStep(``): nil,
+		oneStep(`"stage": 0, "comment": "x"`): {
+			{"steps[0].comment", "step 0: unknown key 'comment'"},
+			{"steps[0].stage", "step 0: stage must be >= 1, got 0"},
+		},
+		oneStep(`"stage": 0, "timeout": 5`): {{"steps[0].timeout", "step 0: timeout must be of type string, got number"}},
+		`{`:                                 {{"", "not valid JSON: unexpected end of JSON input (at byte 1)"}},
+	} {
+		got, _ := errors.AsType[Problems](Lint([]byte(doc), Operation{TaskPowerControl, "power_on"}))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: problems (-want +got):\n%s", doc, diff)
+		}
+	}
+}
+
 func TestDefinitionIsWrittenInItsCanonicalForm(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ doc, want string }{

@@ -80,6 +80,45 @@ func (s PlanStage) Skipped() bool {
 	return !slices.ContainsFunc(s.Steps, func(st PlanStep) bool { return !st.Skipped })
 }
 
+// Shortest is what the step waits for in any case. Calls to the hardware are not counted: they may be over at once.
+func (s PlanStep) Shortest() Duration {
+	var sum Duration
+	if s.Skipped {
+		return 0
+	}
+	for _, a := range s.Actions {
+		sum = plus(sum, a.SleepFor)
+	}
+	return sum
+}
+
+// Longest is the time the step may take before it is given up, waiting for readiness not counted.
+func (s PlanStep) Longest() Duration {
+	if s.Skipped {
+		return 0
+	}
+	return s.Budget
+}
+
+// Shortest is what the plan waits for in any case: that of the longest step of each stage.
+func (p Plan) Shortest() Duration { return p.sum(PlanStep.Shortest) }
+
+// Longest is how long the plan takes when each step takes as long as it may.
+func (p Plan) Longest() Duration { return p.sum(PlanStep.Longest) }
+
+// sum adds up the longest step of each stage.
+func (p Plan) sum(of func(PlanStep) Duration) Duration {
+	var sum Duration
+	for _, stage := range p.Stages {
+		var longest Duration
+		for _, s := range stage.Steps {
+			longest = max(longest, of(s))
+		}
+		sum = plus(sum, longest)
+	}
+	return sum
+}
+
 // Rest is the plan of what is left: steps that are done are skipped, the others begin anew.
 func (p Plan) Rest(done func(stage, step int) bool) Plan {
 	p.Stages = slices.Clone(p.Stages)

@@ -106,6 +106,26 @@ func (p place) words() string {
 	}
 }
 
+// yamlWords is words for a rule of a batch, with the component type of the step.
+func (p place) yamlWords(kind string) string {
+	if !p.inStep {
+		return ""
+	}
+	words := fmt.Sprintf("step[%d]", p.step)
+	if kind != "" {
+		words += " (" + shown(kind) + ")"
+	}
+	words += ": "
+	switch p.part {
+	case "":
+		return words
+	case keyPre, keyPost:
+		return words + fmt.Sprintf("%s: action[%d]: ", p.part, p.index)
+	default:
+		return words + p.part + ": "
+	}
+}
+
 func (p place) element() string {
 	if p.part == keyPre || p.part == keyPost {
 		return fmt.Sprintf("%s[%d]", p.part, p.index)

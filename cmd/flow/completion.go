@@ -30,6 +30,17 @@ func (c *cli) completeRacks(cmd *cobra.Command, _ []string, typed string) ([]cob
 	}), cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeRackIDs offers the ids of racks, for flags that take nothing else.
+func (c *cli) completeRackIDs(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
+		resp, err := s.flow.GetListOfRacks(ctx, &flowv1.GetListOfRacksRequest{Pagination: first})
+		for _, r := range resp.GetRacks() {
+			list = append(list, cobra.CompletionWithDesc(r.GetInfo().GetId().GetId(), line(r.GetInfo().GetName())))
+		}
+		return list, err
+	}), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
 // completeDomains offers the names of NVLink domains.
 func (c *cli) completeDomains(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {

@@ -13,6 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 )
 
 // usageError is a command line that can't be understood; the usage of the command is printed after it.
@@ -80,8 +81,31 @@ func (c *cli) cause(err error) error {
 	case !connect.IsWireError(err) && (c.certificates == certificates{}):
 		// It was reached and answered nothing: in which of many ways that shows is chance.
 		return fmt.Errorf("server at %s hung up: it may want certificates, or have stopped", c.address())
+	case len(violations(call)) > 1:
+		return fmt.Errorf("the request has several faults (%s)\n  %s", call.Code(), strings.Join(violations(call), "\n  "))
 	case connect.IsWireError(err):
 		return fmt.Errorf("%s (%s)", cmp.Or(call.Message(), "the server gave no reason"), call.Code())
 	}
 	return fmt.Errorf("%s: %s", c.address(), cmp.Or(call.Message(), call.Code().String()))
+}
+
+// violations are the faults of a request that its answer names, as "field: reason". A single one is all that the message
+// says, too.
+func violations(call *connect.Error) []string {
+	var list []string
+	for _, d := range call.Details() {
+		m, err := d.Value()
+		bad, ok := m.(*errdetails.BadRequest)
+		if err != nil || !ok {
+			continue
+		}
+		for _, v := range bad.GetFieldViolations() {
+			text := v.GetDescription()
+			if v.GetField() != "" {
+				text = v.GetField() + ": " + text
+			}
+			list = append(list, line(text))
+		}
+	}
+	return list
 }

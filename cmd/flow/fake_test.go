@@ -63,6 +63,14 @@ type fake struct {
 	diffs      []*flowv1.ComponentDiff
 	checkedAt  string // header of the comparison
 	report     string // of a patch
+
+	rules        []*flowv1.OperationRule
+	associations []*flowv1.RackRuleAssociation
+	replaced     []*flowopsv1.ReplacedRule
+	explained    []*flowopsv1.RackExplanation
+	keys         []string                                  // idempotency keys of the operations
+	links        map[string]*flowopsv1.GetTaskPlanResponse // by task; nil: the server does not tell
+	lax          bool                                      // answers like NICo Flow: an unknown rule is an empty one
 }
 
 // watchFunc plays one watch; n counts them from 0.
@@ -166,6 +174,9 @@ func (f *fake) submitted(ctx context.Context, m proto.Message) (*flowv1.SubmitTa
 		return nil, f.submit
 	}
 	call, _ := connect.CallInfoForHandlerContext(ctx)
+	f.mu.Lock()
+	f.keys = append(f.keys, call.RequestHeader().Values("idempotency-key")...)
+	f.mu.Unlock()
 	for _, text := range f.refused {
 		call.ResponseTrailer().Add(rackErrorTrailer, text)
 	}

@@ -32,7 +32,7 @@ var controlWords = []word[control]{
 }
 
 func (c *cli) powerControlCommand() *cobra.Command {
-	r := powerRequest{selector: selector{typeRequired: true}}
+	r := operationRequest{selector: selector{typeRequired: true}}
 	var op string
 	cmd := &cobra.Command{
 		Use:   "control --op WORD (" + scopeUsage + ")",
@@ -61,10 +61,10 @@ Words may be in any letter case and without the hyphen. With racks, --type is re
 			}
 			r.forced = w.forced
 			i := slices.IndexFunc(powerOperations, func(o operation) bool { return o.word == w.command })
-			return c.power(cmd, args, powerOperations[i], &r)
+			return c.operate(cmd, args, powerOperations[i], &r)
 		},
 	}
-	r.register(c, cmd)
+	r.register(c, cmd, operation{canQueue: true, hasReadiness: true})
 	cmd.Flags().StringVar(&op, "op", "", "what to do: "+accepted(controlWords))
 	must(cmd.RegisterFlagCompletionFunc("op", completeWords(controlWords)))
 	return cmd

@@ -51,6 +51,10 @@ func external(kind flowv1.ComponentType, id string) *flowv1.ComponentTarget {
 	return &flowv1.ComponentTarget{Identifier: &flowv1.ComponentTarget_External{External: &flowv1.ExternalRef{Type: kind, Id: id}}}
 }
 
+func queued(seconds int32) *flowv1.QueueOptions {
+	return &flowv1.QueueOptions{ConflictStrategy: flowv1.ConflictStrategy_CONFLICT_STRATEGY_QUEUE, QueueTimeoutSeconds: seconds}
+}
+
 func TestPowerSendsWhatItsWordsSay(t *testing.T) {
 	t.Parallel()
 	compute, nvSwitch := flowv1.ComponentType_COMPONENT_TYPE_COMPUTE, flowv1.ComponentType_COMPONENT_TYPE_NVSWITCH
@@ -71,6 +75,15 @@ func TestPowerSendsWhatItsWordsSay(t *testing.T) {
 		"on --component-ids s1 -t nvswitch": &flowv1.PowerOnRackRequest{TargetSpec: components(external(nvSwitch, "s1"))},
 		"on a --description x --rule-id " + ruleOne + " --override-readiness": &flowv1.PowerOnRackRequest{
 			TargetSpec: racks(nil, byName("a")), Description: "x", RuleId: &flowv1.UUID{Id: ruleOne}, OverrideReadinessCheck: true,
+		},
+		"on a --queue":                      &flowv1.PowerOnRackRequest{TargetSpec: racks(nil, byName("a")), QueueOptions: queued(0)},
+		"off a --queue --queue-timeout 90s": &flowv1.PowerOffRackRequest{TargetSpec: racks(nil, byName("a")), QueueOptions: queued(90)},
+		"reset a --queue":                   &flowv1.PowerResetRackRequest{TargetSpec: racks(nil, byName("a")), QueueOptions: queued(0)},
+		"ac-cycle a --queue --queue-timeout 720h": &flowv1.ACPowerCycleRackRequest{
+			TargetSpec: racks(nil, byName("a")), QueueOptions: queued(2592000),
+		},
+		"control --op on -t compute a --queue": &flowv1.PowerOnRackRequest{
+			TargetSpec: racks([]flowv1.ComponentType{compute}, byName("a")), QueueOptions: queued(0),
 		},
 		"off a":            &flowv1.PowerOffRackRequest{TargetSpec: racks(nil, byName("a"))},
 		"off a --forced":   &flowv1.PowerOffRackRequest{TargetSpec: racks(nil, byName("a")), Forced: true},
@@ -128,9 +141,21 @@ func TestPowerRefusesBeforeAnyCall(t *testing.T) {
 			`power on: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`,
 			false,
 		},
-		"on --component-ids m -t cdu,ums": {"power on: --component-ids takes one --type, got cdu,ums", false},
-		"on a --forced":                   {"unknown flag: --forced", true},
-		"ac-cycle a --forced":             {"unknown flag: --forced", true},
+		"on --component-ids m -t cdu,ums":   {"power on: --component-ids takes one --type, got cdu,ums", false},
+		"on a --forced":                     {"unknown flag: --forced", true},
+		"on a --queue-timeout 1m":           {"power on: --queue-timeout goes with --queue", true},
+		"on a --queue --queue-timeout 0":    {"power on: --queue-timeout must be greater than 0, got 0s", true},
+		"on a --queue --queue-timeout -1s":  {"power on: --queue-timeout must be greater than 0, got -1s", true},
+		"on a --queue --queue-timeout 1.5s": {"power on: --queue-timeout must be in whole seconds, got 1.5s", true},
+		"on a --queue --queue-timeout 721h": {"power on: --queue-timeout must be at most 720h (30 days), got 721h0m0s", true},
+		"on a --explain --wait":             {"power on: --explain and --wait are mutually exclusive", true},
+		"on a --idempotency-key=": {
+			"power on: --idempotency-key must have 1 to 255 letters, digits and signs of ASCII, and no space at its ends", false,
+		},
+		"on a --idempotency-key é": {
+			"power on: --idempotency-key must have 1 to 255 letters, digits and signs of ASCII, and no space at its ends", false,
+		},
+		"ac-cycle a --forced": {"unknown flag: --forced", true},
 		"control a": {
 			"power control: --op is required: on, force-on, off, force-off, restart, force-restart, warm-reset, cold-reset", true,
 		},

@@ -74,7 +74,9 @@ const (
 // clientCommands are the commands that need a running server, in the order of the help.
 func (c *cli) clientCommands() []*cobra.Command {
 	return []*cobra.Command{
-		c.rackCommand(), c.componentCommand(), c.domainCommand(), c.powerCommand(), c.taskCommand(), c.versionCommand(),
+		c.rackCommand(), c.componentCommand(), c.domainCommand(),
+		c.powerCommand(), c.bringUpCommand(), c.ingestCommand(), c.decommissionCommand(),
+		c.ruleCommand(), c.taskCommand(), c.versionCommand(),
 	}
 }
 

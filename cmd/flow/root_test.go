@@ -76,7 +76,7 @@ func TestUnknownCommands(t *testing.T) {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}
-	for _, line := range []string{"", "rack", "component", "domain", "power", "task"} {
+	for _, line := range []string{"", "rack", "component", "domain", "power", "rule", "task"} {
 		got := flow(t.Context(), nil, "", strings.Fields(line)...)
 		if got.code != exitOK || got.err != "" || !strings.Contains(got.out, "Usage:") {
 			t.Errorf("%q alone: %+v", line, got)

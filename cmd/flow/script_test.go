@@ -26,14 +26,14 @@ import (
 //	sql FILE                runs SQL on the server's database, for what only a sync can say
 //	await FILE TEXT         waits until a file that is being written holds a text
 //
-// and the rack documents in $RACKS.
+// and the documents of racks in $RACKS and of rules in $RULES.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents, err := filepath.Abs(filepath.Join("..", "..", "testdata", "racks"))
+	documents, err := filepath.Abs(filepath.Join("..", "..", "testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,8 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
-			env.Setenv("RACKS", documents)
+			env.Setenv("RACKS", filepath.Join(documents, "racks"))
+			env.Setenv("RULES", filepath.Join(documents, "rules"))
 			env.Setenv("FLOW_PORT", "1") // nobody listens there
 			env.Values[scriptServer{}] = &scriptServer{t: env.T().(testing.TB), program: program, dir: env.WorkDir}
 			return nil

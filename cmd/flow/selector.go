@@ -25,14 +25,25 @@ type selector struct {
 	typeRequired bool                         // with racks and domains
 	typeWords    []word[flowv1.ComponentType] // nil: componentTypeWords
 	optional     bool                         // naming nothing means everything
+	racksOnly    bool                         // no single components
 	external     flowv1.ComponentType         // of external ids, unless --type says else; unknown: any
 }
 
 // scopeUsage is how a usage line shows the ways of a selector.
-const scopeUsage = "RACK... | --rack-ids IDS | --rack-names NAMES | --domain NAMES | --component-ids IDS"
+const (
+	rackScopeUsage = "RACK... | --rack-ids IDS | --rack-names NAMES | --domain NAMES"
+	scopeUsage     = rackScopeUsage + " | --component-ids IDS"
+)
 
 // scopeWays are the same in words.
-const scopeWays = "as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids"
+const (
+	rackScopeWays = "as arguments, by --rack-ids, --rack-names, --domain, --domain-ids or --domain-names"
+	scopeWays     = "as arguments, by --rack-ids, --rack-names, --domain, --domain-ids, --domain-names or --component-ids"
+)
+
+// scopeHelp explains them for a command that does something to racks.
+const scopeHelp = `RACK is the id or the name of a rack, and --domain stands for the racks of an NVLink domain. --type narrows racks to
+components of some types.`
 
 func (s *selector) register(c *cli, cmd *cobra.Command) {
 	if s.typeWords == nil {
@@ -48,7 +59,10 @@ func (s *selector) register(c *cli, cmd *cobra.Command) {
 	if s.external != flowv1.ComponentType_COMPONENT_TYPE_UNKNOWN {
 		of = ", of " + typeName(s.external) + " components unless --type says else"
 	}
-	f.Var(&s.componentIDs, "component-ids", "ids or external ids of single components, comma separated"+of)
+	if !s.racksOnly {
+		f.Var(&s.componentIDs, "component-ids", "ids or external ids of single components, comma separated"+of)
+		must(cmd.RegisterFlagCompletionFunc("component-ids", cobra.NoFileCompletions))
+	}
 	use := "only components of these types: "
 	if s.typeRequired {
 		use = "only components of these types, required with racks: "
@@ -58,7 +72,7 @@ func (s *selector) register(c *cli, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("rack-names", c.completeRacks))
 	must(cmd.RegisterFlagCompletionFunc("domain", c.completeDomains))
 	must(cmd.RegisterFlagCompletionFunc("domain-names", c.completeDomains))
-	for _, ids := range []string{"rack-ids", "domain-ids", "component-ids"} {
+	for _, ids := range []string{"rack-ids", "domain-ids"} {
 		must(cmd.RegisterFlagCompletionFunc(ids, cobra.NoFileCompletions))
 	}
 	cmd.ValidArgsFunction = c.completeRacks
@@ -83,7 +97,11 @@ func (s *selector) target(cmd *cobra.Command, args []string) (*flowv1.OperationT
 	}
 	name := commandName(cmd)
 	if ways > 1 || ways == 0 && !s.optional {
-		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: name racks in exactly one way: %s", name, scopeWays)}
+		words := scopeWays
+		if s.racksOnly {
+			words = rackScopeWays
+		}
+		return nil, &usageError{cmd: cmd, err: fmt.Errorf("%s: name racks in exactly one way: %s", name, words)}
 	}
 	types, err := s.componentTypes()
 	switch {

@@ -11,8 +11,9 @@ import (
 )
 
 func (c *cli) taskCommand() *cobra.Command {
-	return parent("task", "Look at tasks, follow and cancel them", "",
-		c.taskListCommand(), c.taskGetCommand(), c.taskWatchCommand(), c.taskCancelCommand())
+	return parent("task", "Look at tasks, follow, cancel and retry them", "",
+		c.taskListCommand(), c.taskGetCommand(), c.taskWatchCommand(), c.taskCancelCommand(),
+		c.taskRetryCommand())
 }
 
 // taskIDs checks the ids of tasks given as arguments, before any call.

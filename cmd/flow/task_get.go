@@ -23,7 +23,8 @@ func (c *cli) taskGetCommand() *cobra.Command {
 		Use:   "get ID...",
 		Short: "Show tasks with what became of each stage",
 		Long: `Show tasks: the operation, how it stands, and for each stage and step how many components are done and how long it
-took. The timeline has one row a step; its ends are the start of the task and its end, or now.`,
+took. The timeline has one row a step; its ends are the start of the task and its end, or now. Of a step that failed, the
+components are shown one by one where the server tells.`,
 		Example: `  flow task get 6f2c91d0-3b7e-4d7a-9d55-2f6f4f1d8a10
   flow task get $(flow power on rack-1 --wait)
   flow task get 6f2c91d0-3b7e-4d7a-9d55-2f6f4f1d8a10 -o json`,
@@ -35,11 +36,11 @@ took. The timeline has one row a step; its ends are the start of the task and it
 				return err
 			}
 			var resp *flowv1.GetTasksByIDsResponse
-			var names map[string]string
+			var d taskDetails
 			err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
 				resp, err = s.flow.GetTasksByIDs(ctx, &flowv1.GetTasksByIDsRequest{TaskIds: ids})
 				if err == nil && c.output == formatTable {
-					names, err = s.rackNames(ctx, racksOf(resp.GetTasks()))
+					d, err = s.taskDetails(ctx, resp.GetTasks())
 				}
 				return err
 			})
@@ -51,7 +52,7 @@ took. The timeline has one row a step; its ends are the start of the task and it
 					if i > 0 {
 						fmt.Fprintln(w)
 					}
-					if err := c.taskReport(w, t, names); err != nil {
+					if err := c.taskReport(w, t, d); err != nil {
 						return err
 					}
 				}
@@ -62,14 +63,14 @@ took. The timeline has one row a step; its ends are the start of the task and it
 }
 
 // taskReport prints a task for people.
-func (c *cli) taskReport(w io.Writer, t *flowv1.Task, names map[string]string) error {
+func (c *cli) taskReport(w io.Writer, t *flowv1.Task, d taskDetails) error {
 	rack := t.GetRackId().GetId()
-	if name := names[rack]; name != "" {
+	if name := d.racks[rack]; name != "" {
 		rack = fmt.Sprintf("%s (%s)", name, rack)
 	}
 	finished := when(t.GetFinishedAt())
-	if d := c.took(t); d != "" && finished != "" {
-		finished += " (took " + d + ")"
+	if took := c.took(t); took != "" && finished != "" {
+		finished += " (took " + took + ")"
 	}
 	err := facts(w, [][2]string{
 		{"Task", t.GetId().GetId()},
@@ -80,6 +81,8 @@ func (c *cli) taskReport(w io.Writer, t *flowv1.Task, names map[string]string) e
 		{"Rack", rack},
 		{"Components", strconv.Itoa(len(t.GetComponentUuids()))},
 		{"Rule", cmp.Or(t.GetAppliedRuleId().GetId(), "built-in")},
+		{"Retry of", d.links[t.GetId().GetId()].GetRetryOf().GetId()},
+		{"Retried by", d.links[t.GetId().GetId()].GetRetriedBy().GetId()},
 		{"Created", when(t.GetCreatedAt())},
 		{"Queued until", when(t.GetQueueExpiresAt())},
 		{"Started", when(t.GetStartedAt())},
@@ -98,7 +101,10 @@ func (c *cli) taskReport(w io.Writer, t *flowv1.Task, names map[string]string) e
 	if t.GetFinishedAt() != nil {
 		until = t.GetFinishedAt().AsTime()
 	}
-	return c.stageTable(w, r, timeline{from: t.GetStartedAt().AsTime(), to: until})
+	if err := c.stageTable(w, r, timeline{from: t.GetStartedAt().AsTime(), to: until}); err != nil {
+		return err
+	}
+	return d.printDetails(w, t.GetReport())
 }
 
 // stageTable prints the stages of a report, a row a step, and their errors below.
