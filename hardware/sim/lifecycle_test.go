@@ -44,9 +44,14 @@ func TestLifeOfAComponent(t *testing.T) {
 	bringUp := func() string { return string(see().BringUp) }
 	end := func() string { return see().Decommission }
 
-	do(m.(hardware.ExpectationInjector).InjectExpectation(t.Context(), shelf))
-	if c := see(); !c.Expected || c.BringUp != hardware.BringUpWaitingForIngestion {
-		t.Errorf("expected %t and %s, want true and WaitingForIngestion", c.Expected, c.BringUp)
+	expected := hardware.Expectation{Component: shelf.Components[0], Serial: "SN-1", Slot: 3, Tray: -1, Host: -1,
+		BMCs: []hardware.BMC{{Type: hardware.HostBMC, MAC: "02:00:00:00:00:01", IP: "192.0.2.1"}}}
+	do(m.(hardware.ExpectationInjector).InjectExpectation(t.Context(), []hardware.Expectation{expected}))
+	if d := cmp.Diff(&expected, see().Expectation); d != "" {
+		t.Errorf("expectation (-told +remembered):\n%s", d)
+	}
+	if c := see(); c.BringUp != hardware.BringUpWaitingForIngestion {
+		t.Errorf("%s after it was expected, want WaitingForIngestion", c.BringUp)
 	}
 	do(m.(hardware.BringUpController).BringUp(t.Context(), shelf))
 	if d := cmp.Diff([]string{"MachineNotCreated", "MachineCreated"}, walk(now, time.Second/4, 8, bringUp)); d != "" {
@@ -68,5 +73,28 @@ func TestLifeOfAComponent(t *testing.T) {
 	now.Advance(time.Second)
 	if c := see(); c.Decommission != "Ready" || c.BringUp != hardware.BringUpMachineCreated {
 		t.Errorf("brought up again: %s, %s; want Ready, MachineCreated", c.Decommission, c.BringUp)
+	}
+}
+
+func TestAComponentFoundOffIsIngestedWhenItIsPoweredOn(t *testing.T) {
+	t.Parallel()
+	rack, now := rackOf(1), newClock()
+	s := open(t, sim.Config{Inventory: inventory(rack), Latency: time.Second, Now: now.Now, InitialPower: hardware.PowerStateOff})
+	shelf := named(rack, "shelf-1")
+	see := func() string {
+		t.Helper()
+		cond, err := s.Inspect(t.Context(), shelf.Components[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(cond.BringUp)
+	}
+	order(t, s, shelf, hardware.PowerOff)
+	if got := see(); got != "WaitingForIngestion" {
+		t.Errorf("%s after it was powered off, want WaitingForIngestion", got)
+	}
+	order(t, s, shelf, hardware.PowerOn)
+	if d := cmp.Diff([]string{"MachineNotCreated", "MachineCreated"}, walk(now, time.Second/4, 8, see)); d != "" {
+		t.Errorf("bring-up (-want +got):\n%s", d)
 	}
 }

@@ -34,7 +34,7 @@ type Config struct {
 	Speed float64
 
 	// InitialPower is the state, On or Off, a component is found in at first sight. Empty means On.
-	// A component found on has been ingested, one found off waits for it.
+	// A component found on has been ingested, one found off waits until it is brought up or powered on.
 	InitialPower hardware.PowerState
 
 	// Journal is the path of the file that lets the site survive its process. Empty: memory only.
@@ -119,7 +119,7 @@ type Condition struct {
 	Firmware     hardware.FirmwareReading
 	BringUp      hardware.BringUpState
 	Decommission string
-	Expected     bool // an expectation has been injected
+	Expectation  *hardware.Expectation // what the site was told of it last; nil: nothing
 }
 
 // Inspect looks at a component past all scripted faults; for tests and for pages that show the simulation itself.
@@ -138,7 +138,7 @@ func (s *Site) Inspect(ctx context.Context, c hardware.Component) (Condition, er
 		Firmware:     found.firmwareReading(v.at),
 		BringUp:      found.bringUpState(v.at),
 		Decommission: found.decommissionState(v.at),
-		Expected:     found.Expected,
+		Expectation:  found.Expectation,
 	}, nil
 }
 
