@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -73,6 +74,33 @@ type PlanAction struct {
 	ExpectedStatus hardware.PowerState      `json:"expected_status,omitempty"` // VerifyPowerStatus
 	Types          []hardware.ComponentType `json:"types,omitempty"`           // VerifyReachability: the targeted ones of its list
 	RequireAll     bool                     `json:"require_all,omitempty"`     // VerifyReachability
+}
+
+// Detail says in words for people what the action is about; "" when its name says it all.
+func (a PlanAction) Detail() string {
+	switch a.Name {
+	case ActionSleep:
+		return a.SleepFor.String()
+	case ActionPowerControl:
+		return string(a.Operation)
+	case ActionVerifyPowerStatus:
+		return "until " + string(a.ExpectedStatus)
+	case ActionVerifyReachability:
+		names := make([]string, len(a.Types))
+		for i, t := range a.Types {
+			names[i] = string(t)
+		}
+		switch {
+		case len(names) == 0:
+			return "of none"
+		case a.RequireAll:
+			return "of every " + strings.Join(names, ", ")
+		default:
+			return "of any " + strings.Join(names, ", ")
+		}
+	default:
+		return ""
+	}
 }
 
 // Skipped reports whether the stage has nothing to do.

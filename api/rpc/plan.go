@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,7 +50,7 @@ func stepMessage(p rules.Plan, s rules.PlanStep) *flowopsv1.PlannedStep {
 			return &flowopsv1.PlannedAction{
 				Phase:          string(a.Phase),
 				Name:           string(a.Name),
-				Detail:         actionDetail(a),
+				Detail:         a.Detail(),
 				Batches:        int32(len(p.Batches(s, a))),
 				AttemptTimeout: optionalDuration(a.AttemptTimeout),
 				MaxAttempts:    int32(a.Retry.MaxAttempts),
@@ -62,28 +61,6 @@ func stepMessage(p rules.Plan, s rules.PlanStep) *flowopsv1.PlannedStep {
 		Shortest: durationMessage(s.Shortest()),
 		Longest:  durationMessage(s.Longest()),
 	}
-}
-
-// actionDetail says what an action is about.
-func actionDetail(a rules.PlanAction) string {
-	switch a.Name {
-	case rules.ActionSleep:
-		return a.SleepFor.String()
-	case rules.ActionPowerControl:
-		return string(a.Operation)
-	case rules.ActionVerifyPowerStatus:
-		return "until " + string(a.ExpectedStatus)
-	case rules.ActionVerifyReachability:
-		if len(a.Types) == 0 {
-			return "of none"
-		}
-		names := strings.Join(each(a.Types, func(t hardware.ComponentType) string { return string(t) }), ", ")
-		if a.RequireAll {
-			return "of every " + names
-		}
-		return "of any " + names
-	}
-	return ""
 }
 
 func durationMessage(d rules.Duration) *durationpb.Duration { return durationpb.New(time.Duration(d)) }

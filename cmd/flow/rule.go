@@ -23,7 +23,7 @@ default rule of the operation, else the rule that Flow brings along.`
 	return parent("rule", "Rules by which operations are carried out", long,
 		c.ruleCreateCommand(), c.ruleUpdateCommand(), c.ruleListCommand(), c.ruleGetCommand(), c.ruleDeleteCommand(),
 		c.ruleSetDefaultCommand(), c.ruleAssociateCommand(), c.ruleDisassociateCommand(),
-		c.ruleLintCommand(), c.ruleExplainCommand())
+		c.ruleLintCommand(), c.ruleExplainCommand(), c.ruleTestCommand())
 }
 
 var ruleTypeWords = []word[flowv1.OperationType]{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -60,7 +61,7 @@ func (c *cli) ruleExplainCommand() *cobra.Command {
 how long it takes. Nothing is done. OPERATION is one of ` + accepted(explained) + `.
 
 With --file and --rack a rule that need not be stored is tried on a rack that need not be in inventory, without a
-server: --file is the JSON document of the rule, --rack that of a rack as rack create takes it. The rule is tried for
+server: --file is the JSON document of the rule, or a YAML file of rules with one for the operation, --rack that of a rack as rack create takes it. The rule is tried for
 power_control/power_on, unless --operation-type and --operation say else.`,
 		Example: `  flow rule explain power_on rack-1
   flow rule explain upgrade --domain nvl-1 --rule-id 5b8f4f0e-7a64-4c1c-9d0e-0a1f5c3b2d11
@@ -128,20 +129,15 @@ func (c *cli) tryRule(cmd *cobra.Command, args []string, t ruleTrial) error {
 	if t.file == "-" && t.rack == "-" {
 		return &usageError{cmd: cmd, err: fmt.Errorf("rule explain: only one of --file and --rack can be standard input")}
 	}
-	op := rules.Operation{Type: rules.TaskPowerControl, Code: string(hardware.PowerOn)}
-	if f.Changed("operation-type") || f.Changed("operation") {
-		if err := requiredFlags(cmd, "together", "operation-type", "operation"); err != nil {
-			return err
-		}
-		var err error
-		if _, op, err = t.op.read(); err != nil {
-			return fmt.Errorf("rule explain: %w", err)
-		}
+	op, err := trialOperation(cmd, t.op)
+	if err != nil {
+		return err
 	}
-	plan, err := c.trialPlan(t, op)
+	tried, _, err := c.trialPlan(t.file, t.rack, op)
 	if err != nil {
 		return fmt.Errorf("rule explain: %w", err)
 	}
+	plan := rpc.PlanMessage(tried)
 	return c.print(plan, func(w io.Writer) error {
 		if err := facts(w, planFacts(plan, "")); err != nil {
 			return err
@@ -152,34 +148,79 @@ func (c *cli) tryRule(cmd *cobra.Command, args []string, t ruleTrial) error {
 }
 
 // trialPlan reads both files and makes the plan.
-func (c *cli) trialPlan(t ruleTrial, op rules.Operation) (*flowopsv1.TaskPlan, error) {
-	doc, name, err := readDocument(c.in, t.file)
+func (c *cli) trialPlan(file, rackFile string, op rules.Operation) (rules.Plan, *flowv1.Rack, error) {
+	rule, name, err := c.trialRule(file, op)
 	if err != nil {
-		return nil, err
+		return rules.Plan{}, nil, err
+	}
+	doc, rackName, err := readDocument(c.in, rackFile)
+	if err != nil {
+		return rules.Plan{}, nil, err
+	}
+	rack, warnings, err := parseRack(doc, asNew)
+	c.warn(rackName, warnings)
+	if err != nil {
+		return rules.Plan{}, nil, inDocument(rackName, err)
+	}
+	plan, err := rules.NewPlan(rules.Input{Operation: op, Rule: rule, Components: plannable(rack)})
+	if err != nil {
+		// It calls a rule without an id built-in.
+		return plan, nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "rule "+rule.String()+": "))
+	}
+	return plan, rack, nil
+}
+
+// trialRule reads a rule from its JSON document, or from a YAML file the rule for the operation: the default one, else the
+// only one.
+func (c *cli) trialRule(file string, op rules.Operation) (rules.Rule, string, error) {
+	doc, name, err := readDocument(c.in, file)
+	if err != nil {
+		return rules.Rule{}, name, err
+	}
+	if isBatch(name, doc) {
+		drafts, err := rules.ParseBatch(doc)
+		if err != nil {
+			return rules.Rule{}, name, problemsIn(name, err)
+		}
+		var fit []rules.Draft
+		for _, d := range drafts {
+			if d.Operation == op {
+				fit = append(fit, d)
+			}
+		}
+		if i := slices.IndexFunc(fit, func(d rules.Draft) bool { return d.IsDefault }); i >= 0 {
+			fit = fit[i : i+1]
+		}
+		if len(fit) != 1 {
+			return rules.Rule{}, name, fmt.Errorf("%s: has %d rules for %s, and none of them is its default: name the operation of another one, "+
+				"or try a file with one rule", name, len(fit), op)
+		}
+		return rules.Rule{Name: fit[0].Name, Definition: fit[0].Definition}, name, nil
 	}
 	definition, err := rules.Parse(doc)
 	if err == nil {
 		err = definition.Validate(op)
 	}
 	if err != nil {
-		return nil, problemsIn(name, err)
+		return rules.Rule{}, name, problemsIn(name, err)
 	}
-	doc, rackName, err := readDocument(c.in, t.rack)
+	return rules.Rule{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), Definition: definition}, name, nil
+}
+
+// trialOperation is what a rule is tried for: power_control/power_on, unless the flags say else.
+func trialOperation(cmd *cobra.Command, o ruleOperation) (rules.Operation, error) {
+	f := cmd.Flags()
+	if !f.Changed("operation-type") && !f.Changed("operation") {
+		return rules.Operation{Type: rules.TaskPowerControl, Code: string(hardware.PowerOn)}, nil
+	}
+	if err := requiredFlags(cmd, "together", "operation-type", "operation"); err != nil {
+		return rules.Operation{}, err
+	}
+	_, op, err := o.read()
 	if err != nil {
-		return nil, err
+		return op, fmt.Errorf("%s: %w", commandName(cmd), err)
 	}
-	rack, warnings, err := parseRack(doc, asNew)
-	c.warn(rackName, warnings)
-	if err != nil {
-		return nil, inDocument(rackName, err)
-	}
-	rule := rules.Rule{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), Definition: definition}
-	plan, err := rules.NewPlan(rules.Input{Operation: op, Rule: rule, Components: plannable(rack)})
-	if err != nil {
-		// It calls a rule without an id built-in.
-		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "rule "+rule.String()+": "))
-	}
-	return rpc.PlanMessage(plan), nil
+	return op, nil
 }
 
 // plannable are the components of a rack that was read from a document, as the planner takes them.

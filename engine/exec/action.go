@@ -109,7 +109,7 @@ func (d *drive) powerStatus(ctx context.Context, target hardware.Target, limit t
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := d.x.within(ctx, limit)
 	defer cancel()
 	return reader.PowerStatus(ctx, target)
 }

@@ -31,7 +31,7 @@ func (d *drive) waitBringUp(ctx context.Context, a rules.PlanAction, batch []har
 		return err
 	}
 	status := func(ctx context.Context, limit time.Duration) (map[componentID]hardware.BringUpState, error) {
-		ctx, cancel := context.WithTimeout(ctx, limit)
+		ctx, cancel := d.x.within(ctx, limit)
 		defer cancel()
 		return reader.BringUpStatus(ctx, d.target(batch))
 	}

@@ -3,6 +3,8 @@ package exec
 import (
 	"context"
 	"time"
+
+	"rackflow.dev/flow/engine/exec/virtual"
 )
 
 // clock is the time that actions live in: that of the world, or that of a rehearsal.
@@ -16,6 +18,19 @@ type clock interface {
 
 // worldClock is the time of the world, as the process is told of it.
 type worldClock struct{ tell func() time.Time }
+
+// virtualClock is the time of a rehearsal.
+type virtualClock struct{ *virtual.Clock }
+
+func (c virtualClock) now() time.Time { return c.Now() }
+
+func (c virtualClock) sleep(ctx context.Context, until time.Time, _ <-chan struct{}) bool {
+	return c.Sleep(ctx, until)
+}
+
+func (c virtualClock) withDeadline(ctx context.Context, at time.Time, cause error) (context.Context, context.CancelFunc) {
+	return c.WithDeadline(ctx, at, cause)
+}
 
 func (c worldClock) now() time.Time { return c.tell() }
 

@@ -87,7 +87,7 @@ func (d *drive) markRestless(ctx context.Context, a rules.PlanAction, batch []ha
 
 // send makes one attempt and notes what became of each component; it tells whether any was refused.
 func (d *drive) send(ctx context.Context, controller hardware.PowerController, a rules.PlanAction, open []hardware.Component) (refused bool) {
-	call, cancel := context.WithTimeout(ctx, d.x.scaled(time.Duration(a.AttemptTimeout)))
+	call, cancel := d.x.within(ctx, d.x.limit(a))
 	defer cancel()
 	results, err := controller.PowerControl(call, hardware.Target{Type: d.stepPlan().ComponentType, Components: open}, a.Operation,
 		hardware.PowerOptions{Bypass: d.options.OverrideReadiness})

@@ -136,7 +136,7 @@ func (d *drive) waitDecommissioned(ctx context.Context, a rules.PlanAction, batc
 		if len(open) == 0 {
 			return true
 		}
-		call, cancel := context.WithTimeout(ctx, limit)
+		call, cancel := d.x.within(ctx, limit)
 		defer cancel()
 		states, err := reader.DecommissionStatus(call, d.target(open))
 		if ctx.Err() != nil {

@@ -40,6 +40,7 @@ type drive struct {
 	at       cursor
 
 	overridden bool                     // it has been said that the readiness check is overridden
+	lastMoment time.Time                // of a rehearsal: when its last moment ended
 	place      atomic.Pointer[stepArgs] // the step of at, or the one that is being claimed, for the sweep
 }
 
@@ -196,7 +197,7 @@ func (d *drive) runStep(parent context.Context) error {
 		if d.at.batch == 0 && d.at.attempt == 0 && counts(a.Name) {
 			d.at.completed, d.at.failed = 0, 0
 		}
-		if d.x.stopping() || d.x.now().Sub(d.began) > maxSegment {
+		if d.x.stopping() || d.x.now().Sub(d.began) > d.x.segment {
 			return d.park(parent, d.x.now())
 		}
 		cause, err := d.actInTime(parent, a, batches[d.at.batch])
@@ -242,7 +243,7 @@ func (d *drive) actInTime(parent context.Context, a rules.PlanAction, batch []ha
 	if d.deadline.Before(limit) {
 		limit, cause = d.deadline, fmt.Errorf("task timed out after %s", d.plan.Budget)
 	}
-	ctx, cancel := context.WithDeadlineCause(parent, limit.Add(d.waited()), cause)
+	ctx, cancel := d.x.clock.withDeadline(parent, limit.Add(d.waited()), cause)
 	defer cancel()
 	if ctx.Err() == nil {
 		err = d.act(ctx, a, batch)
@@ -279,17 +280,15 @@ func (d *drive) wait(ctx context.Context, until time.Time) error {
 	if left <= 0 {
 		return nil
 	}
-	if left > d.x.inline || d.x.now().Sub(d.began) > maxSegment {
+	if left > d.x.inline || d.x.now().Sub(d.began) > d.x.segment {
 		return d.park(ctx, until)
 	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
+	switch {
+	case d.x.clock.sleep(ctx, until, d.x.draining):
 		return nil
-	case <-d.x.draining:
-		return d.park(ctx, d.x.now()) // whoever takes it waits out the rest
-	case <-ctx.Done():
+	case ctx.Err() != nil:
 		return ctx.Err()
+	default: // the node stops: whoever takes the step waits out the rest
+		return d.park(ctx, d.x.now())
 	}
 }

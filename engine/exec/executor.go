@@ -72,7 +72,10 @@ type Executor struct {
 	speed    float64
 	node     node
 	river    *river.Client[pgx.Tx]
+	clock    clock
+	keeper   keeper
 	inline   time.Duration
+	segment  time.Duration
 	idle     bool          // inserts jobs only
 	starts   chan struct{} // holds a token for each task that is being started
 	draining chan struct{} // closed when the node stops: steps are handed over at the next wait
@@ -96,6 +99,7 @@ func New(cfg Config) (*Executor, error) {
 	if x.now == nil {
 		x.now = time.Now
 	}
+	x.clock, x.keeper, x.segment = worldClock{x.now}, stored{}, maxSegment
 	rc := &river.Config{
 		ID:                          x.node.incarnation.String(),
 		Logger:                      slog.New(quiet{cfg.Log.Handler(), &sync.Map{}}),
@@ -206,6 +210,11 @@ func (x *Executor) enter(ctx context.Context, d *drive) (context.Context, func()
 
 // scaled is how long a declared duration takes here: simulated hardware may run faster.
 func (x *Executor) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) / x.speed) }
+
+// within bounds a call to the hardware.
+func (x *Executor) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return x.clock.withDeadline(ctx, x.now().Add(limit), context.DeadlineExceeded)
+}
 
 func isNotFound(err error) bool { return errors.Is(err, rivertype.ErrNotFound) }
 

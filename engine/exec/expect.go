@@ -42,7 +42,7 @@ func (d *drive) injectExpectation(ctx context.Context, a rules.PlanAction, batch
 }
 
 // expectations reads what the inventory has of components; those that are gone are missing.
-func (d *drive) expectations(ctx context.Context, list []hardware.Component) (map[componentID]hardware.Expectation, error) {
+func (stored) expectations(ctx context.Context, d *drive, list []hardware.Component) (map[componentID]hardware.Expectation, error) {
 	var rows []db.ComponentExpectationsRow
 	err := d.x.persist(ctx, func(ctx context.Context) (err error) {
 		rows, err = db.New(d.x.store.Engine).ComponentExpectations(ctx, db.ComponentExpectationsParams{Ids: d.target(list).IDs()})

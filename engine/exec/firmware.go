@@ -181,7 +181,7 @@ func (d *drive) pollFirmware(ctx context.Context, a rules.PlanAction, batch []ha
 		if len(open) == 0 {
 			return true
 		}
-		call, cancel := context.WithTimeout(ctx, limit)
+		call, cancel := d.x.within(ctx, limit)
 		defer cancel()
 		readings, err := reader.FirmwareStatus(call, d.target(open))
 		if ctx.Err() != nil {

@@ -27,7 +27,7 @@ var errUnready = errors.New("components are not ready")
 
 // ready holds a disruptive call back until the components it depends on are ready. It is asked before every attempt. What it
 // returns is for runStep, or the failure of the action when the wait was too long.
-func (d *drive) ready(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
+func (stored) ready(ctx context.Context, d *drive, a rules.PlanAction, batch []hardware.Component) error {
 	if d.options.OverrideReadiness {
 		if !d.overridden {
 			d.overridden = true

@@ -27,15 +27,12 @@ func (w *expireWorker) Work(ctx context.Context, job *river.Job[expireArgs]) err
 		if left > defaultInlineWait {
 			return river.JobSnooze(left)
 		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-w.x.draining: // the job is there again after the restart
-			timer.Stop()
-			return river.JobSnooze(0)
-		case <-ctx.Done():
-			timer.Stop()
+		switch {
+		case w.x.clock.sleep(ctx, w.x.now().Add(left), w.x.draining):
+		case ctx.Err() != nil:
 			return ctx.Err()
+		default: // the job is there again after the restart
+			return river.JobSnooze(0)
 		}
 	}
 }

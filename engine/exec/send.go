@@ -21,7 +21,7 @@ type sendFunc func(ctx context.Context, open []hardware.Component) (hardware.Res
 func (d *drive) try(ctx context.Context, a rules.PlanAction, open []hardware.Component, send sendFunc, took func(hardware.Component)) (
 	doubtful []hardware.Component, refused bool,
 ) {
-	ctx, cancel := context.WithTimeout(ctx, d.x.limit(a))
+	ctx, cancel := d.x.within(ctx, d.x.limit(a))
 	defer cancel()
 	results, err := send(ctx, open)
 	for _, c := range open {
@@ -96,7 +96,7 @@ func (d *drive) ask(ctx context.Context, a rules.PlanAction, call func(context.C
 
 // within makes a call in the time of one attempt.
 func (d *drive) within(ctx context.Context, a rules.PlanAction, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d.x.limit(a))
+	ctx, cancel := d.x.within(ctx, d.x.limit(a))
 	defer cancel()
 	return call(ctx)
 }
@@ -114,9 +114,18 @@ func (d *drive) failures(what string, open []hardware.Component) error {
 	}
 	parts := make([]string, len(reasons))
 	for i, reason := range reasons {
-		parts[i] = fmt.Sprintf("%s %s: %s", what, list(failed[reason], ", "), reason)
+		parts[i] = fmt.Sprintf("%s %s: %s", what, few(failed[reason]), reason)
 	}
 	return errors.New(list(parts, "; "))
+}
+
+// few names some of many components: the reason behind them must fit into a message, too.
+func few(labels []string) string {
+	const most = 4
+	if len(labels) <= most+1 {
+		return strings.Join(labels, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(labels[:most], ", "), len(labels)-most)
 }
 
 // doubt notes of components that it is not known whether they got the command.

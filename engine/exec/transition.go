@@ -136,7 +136,7 @@ func (d *drive) start(ctx context.Context) (bool, error) {
 }
 
 // checkpoint records the cursor after an act. announce tells the watchers which action made progress.
-func (d *drive) checkpoint(ctx context.Context, a rules.PlanAction, announce bool) error {
+func (stored) checkpoint(ctx context.Context, d *drive, a rules.PlanAction, announce bool) error {
 	err := d.x.persist(ctx, func(ctx context.Context) error {
 		_, err := db.New(d.x.store.Engine).StepCheckpoint(ctx, db.StepCheckpointParams{
 			TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,

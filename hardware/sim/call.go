@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,7 +57,7 @@ func (m *manager) command(ctx context.Context, target hardware.Target, e Entry, 
 			return nil, err
 		}
 		e.Receipt = receipt.Seq
-		if !wait(ctx, s.faster(hits.delay)) {
+		if !s.wait(ctx, s.faster(hits.delay)) {
 			return nil, s.nothing(&e, stopped(ctx, hardware.OutcomeUncertain, "no answer to "+string(e.Call)))
 		}
 	}
@@ -72,7 +73,7 @@ func (m *manager) command(ctx context.Context, target hardware.Target, e Entry, 
 	s.log.LogAttrs(ctx, slog.LevelDebug, "simulated command", slog.String("call", string(e.Call)),
 		slog.String("operation", string(e.Operation)), slog.Int("components", len(results)), slog.Int("exceptions", len(e.Results)))
 	if hits.hang {
-		<-ctx.Done()
+		s.wait(ctx, forever)
 		return nil, stopped(ctx, hardware.OutcomeUncertain, "no answer to "+string(e.Call))
 	}
 	if hits.whole != nil {
@@ -184,11 +185,11 @@ func read[T any](ctx context.Context, m *manager, target hardware.Target, call h
 	}
 	s := m.site
 	hits := s.script.match(call, "", target)
-	if !wait(ctx, s.faster(hits.delay)) {
+	if !s.wait(ctx, s.faster(hits.delay)) {
 		return nil, stopped(ctx, hardware.OutcomeUncertain, "no answer to "+string(call))
 	}
 	if hits.hang {
-		<-ctx.Done()
+		s.wait(ctx, forever)
 		return nil, stopped(ctx, hardware.OutcomeUncertain, "no answer to "+string(call))
 	}
 	if hits.whole != nil {
@@ -218,11 +219,14 @@ func read[T any](ctx context.Context, m *manager, target hardware.Target, call h
 	return answer, nil
 }
 
+// forever is how long a call hangs: until its context ends.
+const forever = time.Duration(math.MaxInt64)
+
 // wait lets a fault's delay pass and tells whether it did before the context ended.
+func (s *Site) wait(ctx context.Context, d time.Duration) bool { return d <= 0 || s.pass(ctx, d) }
+
+// wait is how the time of the world passes.
 func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -48,6 +48,10 @@ type Config struct {
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 
+	// Pass lets time pass for a call that takes some, or hangs until its context ends; it reports whether the time has passed
+	// before that. Nil waits in the time of the world.
+	Pass func(ctx context.Context, d time.Duration) bool
+
 	// Logger gets commands at debug level and what was wrong with the journal as warnings. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -59,6 +63,7 @@ type Site struct {
 	speed     float64
 	initial   hardware.PowerState
 	now       func() time.Time
+	pass      func(ctx context.Context, d time.Duration) bool
 	log       *slog.Logger
 	journal   *journal // nil: memory only
 	script    script
@@ -73,6 +78,7 @@ func Open(cfg Config) (*Site, error) {
 		speed:     cmp.Or(cfg.Speed, 1),
 		initial:   cmp.Or(cfg.InitialPower, hardware.PowerStateOn),
 		now:       cfg.Now,
+		pass:      cfg.Pass,
 		log:       cfg.Logger,
 	}
 	if cfg.Latency < 0 || cfg.Compact < 0 || !(s.speed > 0) {
@@ -83,6 +89,9 @@ func Open(cfg Config) (*Site, error) {
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.pass == nil {
+		s.pass = wait
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
