@@ -90,7 +90,7 @@ func TestEveryBuiltInRuleIsRehearsedTheSameWayEveryTime(t *testing.T) {
 	}{
 		power(hardware.PowerOn):                                      {off, 30 * time.Second},
 		power(hardware.PowerOff):                                     {on, 30 * time.Second},
-		power(hardware.ForcePowerOn):                                 {off, 10 * time.Second},
+		power(hardware.ForcePowerOn):                                 {off, 15 * time.Second}, // the NVSwitches have no power yet at their first attempt
 		power(hardware.ForcePowerOff):                                {on, 20 * time.Second},
 		power(hardware.Restart):                                      {on, 90 * time.Second},
 		power(hardware.ForceRestart):                                 {on, 55 * time.Second},
