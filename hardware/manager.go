@@ -46,11 +46,13 @@ type (
 	}
 
 	// FirmwareController starts a firmware update and returns once it is accepted. Not safe to repeat while one runs.
+	// Where nothing needs to be done the start succeeds, and the readings that follow say Completed.
 	FirmwareController interface {
 		StartFirmware(ctx context.Context, target Target, req FirmwareRequest) (Results, error)
 	}
 
-	// FirmwareReader reads how far updates are. Absent components are unknown.
+	// FirmwareReader reads how far updates are. Absent components are unknown. The time of a reading tells the end of this
+	// update from that of an earlier one, so an adapter leaves it out where it does not know it.
 	FirmwareReader interface {
 		FirmwareStatus(ctx context.Context, target Target) (map[uuid.UUID]FirmwareReading, error)
 	}
@@ -70,9 +72,10 @@ type (
 		BringUpStatus(ctx context.Context, target Target) (map[uuid.UUID]BringUpState, error)
 	}
 
-	// ExpectationInjector tells the site controller which hardware to expect. Safe to repeat.
+	// ExpectationInjector tells the site controller which devices of the manager's type to expect, at least one. Safe to
+	// repeat: what is known already counts as told.
 	ExpectationInjector interface {
-		InjectExpectation(ctx context.Context, target Target) (Results, error)
+		InjectExpectation(ctx context.Context, expected []Expectation) (Results, error)
 	}
 
 	// Decommissioner starts decommissioning. Not safe to repeat without looking first.

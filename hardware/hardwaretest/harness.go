@@ -2,6 +2,7 @@ package hardwaretest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -123,7 +124,9 @@ func calls(m hardware.Manager) []call {
 		command(hardware.CapBringUpControl, b.BringUp)
 	}
 	if e, ok := m.(hardware.ExpectationInjector); ok {
-		command(hardware.CapInjectExpectation, e.InjectExpectation)
+		command(hardware.CapInjectExpectation, func(ctx context.Context, target hardware.Target) (hardware.Results, error) {
+			return e.InjectExpectation(ctx, expectations(target))
+		})
 	}
 	if d, ok := m.(hardware.Decommissioner); ok {
 		command(hardware.CapDecommissionControl, d.Decommission)
@@ -147,6 +150,19 @@ func calls(m hardware.Manager) []call {
 			}})
 	}
 	return cs
+}
+
+// expectations are what an inventory could have of a target.
+func expectations(target hardware.Target) []hardware.Expectation {
+	var list []hardware.Expectation
+	for i, c := range target.Components {
+		c.Type = target.Type
+		list = append(list, hardware.Expectation{
+			Component: c, Manufacturer: "Acme", Serial: fmt.Sprintf("SN-%d", i), Slot: i, Tray: i, Host: -1,
+			BMCs: []hardware.BMC{{Type: hardware.HostBMC, MAC: fmt.Sprintf("02:00:00:00:01:%02x", i), IP: fmt.Sprintf("192.0.2.%d", i+1)}},
+		})
+	}
+	return list
 }
 
 func reading[T any](read func(context.Context, hardware.Target) (map[uuid.UUID]T, error)) func(context.Context, hardware.Target) (hardware.Results, error) {

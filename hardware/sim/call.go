@@ -166,7 +166,7 @@ func (r *rack) carryOut(e *Entry, c *component, res Result) {
 		c.bringUp(e.At, e.EffectAt, res.State)
 		r.order(c, hardware.PowerOn, e.At, e.EffectAt, "")
 	case hardware.CapInjectExpectation:
-		c.Expected = true
+		c.expect(e.Expectations)
 	case hardware.CapDecommissionControl:
 		c.decommission(e.At, e.EffectAt, res.State)
 	}

@@ -42,6 +42,8 @@ type Entry struct {
 	Type      hardware.ComponentType  `json:"type,omitempty"`
 	EffectAt  time.Time               `json:"effect_at,omitzero"`
 
+	Expectations []hardware.Expectation `json:"expectations,omitempty"`
+
 	// Components are those of the target. Those that are not in Results were told success and did as they were told.
 	Components []uuid.UUID          `json:"components,omitempty"`
 	Results    map[uuid.UUID]Result `json:"results,omitempty"`

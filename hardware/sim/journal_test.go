@@ -32,6 +32,11 @@ func story(t testing.TB, s *sim.Site, now *clock, one, two []hardware.Component)
 		t.Fatal(err)
 	}
 	order(t, s, named(two, "shelf-1"), hardware.PowerOff)
+	expected := hardware.Expectation{Component: named(two, "tray-1").Components[0], Serial: "SN-1", Slot: 1, Tray: 1, Host: -1,
+		BMCs: []hardware.BMC{{Type: hardware.DPUBMC, MAC: "02:00:00:00:00:01"}}}
+	if _, err := s.Managers()[hardware.Compute].(hardware.ExpectationInjector).InjectExpectation(t.Context(), []hardware.Expectation{expected}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Managers()[hardware.CDU].(hardware.Decommissioner).Decommission(t.Context(), named(two, "cdu-1")); err != nil {
 		t.Fatal(err)
 	}

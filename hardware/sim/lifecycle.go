@@ -42,9 +42,14 @@ func (m *manager) BringUpStatus(ctx context.Context, target hardware.Target) (ma
 		})
 }
 
-// InjectExpectation is hardware.ExpectationInjector: the site remembers what it is told, whether or not it can be reached.
-func (m *manager) InjectExpectation(ctx context.Context, target hardware.Target) (hardware.Results, error) {
-	order := Entry{Call: hardware.CapInjectExpectation}
+// InjectExpectation is hardware.ExpectationInjector: the site remembers what it was told last, whether or not the device
+// can be reached.
+func (m *manager) InjectExpectation(ctx context.Context, expected []hardware.Expectation) (hardware.Results, error) {
+	target, err := hardware.ExpectedTarget(m.kind, expected)
+	if err != nil {
+		return nil, err
+	}
+	order := Entry{Call: hardware.CapInjectExpectation, Expectations: expected}
 	return m.command(ctx, target, order, 0, func(*rack, *component, time.Time) string { return "" })
 }
 
@@ -76,6 +81,15 @@ func (c *component) bringUp(at, doneAt time.Time, wrong string) {
 		return // on its way: sending it again must not put it off
 	}
 	c.Life = &life{UpAt: doneAt, UpWrong: hardware.BringUpState(wrong)}
+}
+
+// expect keeps what the site was told of the component.
+func (c *component) expect(expected []hardware.Expectation) {
+	for _, e := range expected {
+		if e.ID == c.ID {
+			c.Expectation = &e
+		}
+	}
 }
 
 func (c *component) bringUpState(now time.Time) hardware.BringUpState {

@@ -44,9 +44,14 @@ func TestLifeOfAComponent(t *testing.T) {
 	bringUp := func() string { return string(see().BringUp) }
 	end := func() string { return see().Decommission }
 
-	do(m.(hardware.ExpectationInjector).InjectExpectation(t.Context(), shelf))
-	if c := see(); !c.Expected || c.BringUp != hardware.BringUpWaitingForIngestion {
-		t.Errorf("expected %t and %s, want true and WaitingForIngestion", c.Expected, c.BringUp)
+	expected := hardware.Expectation{Component: shelf.Components[0], Serial: "SN-1", Slot: 3, Tray: -1, Host: -1,
+		BMCs: []hardware.BMC{{Type: hardware.HostBMC, MAC: "02:00:00:00:00:01", IP: "192.0.2.1"}}}
+	do(m.(hardware.ExpectationInjector).InjectExpectation(t.Context(), []hardware.Expectation{expected}))
+	if d := cmp.Diff(&expected, see().Expectation); d != "" {
+		t.Errorf("expectation (-told +remembered):\n%s", d)
+	}
+	if c := see(); c.BringUp != hardware.BringUpWaitingForIngestion {
+		t.Errorf("%s after it was expected, want WaitingForIngestion", c.BringUp)
 	}
 	do(m.(hardware.BringUpController).BringUp(t.Context(), shelf))
 	if d := cmp.Diff([]string{"MachineNotCreated", "MachineCreated"}, walk(now, time.Second/4, 8, bringUp)); d != "" {

@@ -23,13 +23,13 @@ type rack struct {
 
 // component is one device. Its JSON form is part of the journal's format.
 type component struct {
-	ID       uuid.UUID              `json:"id"`
-	Type     hardware.ComponentType `json:"type"`
-	Power    hardware.PowerState    `json:"power"`
-	Ingested bool                   `json:"ingested,omitempty"` // it had been brought up when first seen
-	Expected bool                   `json:"expected,omitempty"`
-	Update   *update                `json:"update,omitempty"` // the last firmware update; nil: none yet
-	Life     *life                  `json:"life,omitempty"`   // bring-up and decommissioning; nil: none yet
+	ID          uuid.UUID              `json:"id"`
+	Type        hardware.ComponentType `json:"type"`
+	Power       hardware.PowerState    `json:"power"`
+	Ingested    bool                   `json:"ingested,omitempty"`    // it had been brought up when first seen
+	Expectation *hardware.Expectation  `json:"expectation,omitempty"` // the last one; nil: none yet
+	Update      *update                `json:"update,omitempty"`      // the last firmware update; nil: none yet
+	Life        *life                  `json:"life,omitempty"`        // bring-up and decommissioning; nil: none yet
 }
 
 // effect is a change of power that is yet to come.

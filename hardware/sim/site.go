@@ -119,7 +119,7 @@ type Condition struct {
 	Firmware     hardware.FirmwareReading
 	BringUp      hardware.BringUpState
 	Decommission string
-	Expected     bool // an expectation has been injected
+	Expectation  *hardware.Expectation // what the site was told of it last; nil: nothing
 }
 
 // Inspect looks at a component past all scripted faults; for tests and for pages that show the simulation itself.
@@ -138,7 +138,7 @@ func (s *Site) Inspect(ctx context.Context, c hardware.Component) (Condition, er
 		Firmware:     found.firmwareReading(v.at),
 		BringUp:      found.bringUpState(v.at),
 		Decommission: found.decommissionState(v.at),
-		Expected:     found.Expected,
+		Expectation:  found.Expectation,
 	}, nil
 }
 
