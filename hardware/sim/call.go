@@ -160,6 +160,9 @@ func (r *rack) carryOut(e *Entry, c *component, res Result) {
 	switch e.Call {
 	case hardware.CapPowerControl:
 		r.order(c, e.Operation, e.At, e.EffectAt, res.State)
+		if want, settled := e.Operation.WantedState(); res.State == "" && (!settled || want == hardware.PowerStateOn) {
+			c.discover(e.At, e.EffectAt)
+		}
 	case hardware.CapFirmwareControl:
 		c.install(e.Version, e.Force, e.At, e.EffectAt, res.State, res.Text)
 	case hardware.CapBringUpControl:

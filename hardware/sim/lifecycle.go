@@ -83,6 +83,13 @@ func (c *component) bringUp(at, doneAt time.Time, wrong string) {
 	c.Life = &life{UpAt: doneAt, UpWrong: hardware.BringUpState(wrong)}
 }
 
+// discover lets a component past the gate that was powered on without being brought up: there is nothing left to hold back.
+func (c *component) discover(at, doneAt time.Time) {
+	if c.Life == nil && !c.Ingested {
+		c.bringUp(at, doneAt, "")
+	}
+}
+
 // expect keeps what the site was told of the component.
 func (c *component) expect(expected []hardware.Expectation) {
 	for _, e := range expected {

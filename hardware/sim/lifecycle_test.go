@@ -75,3 +75,26 @@ func TestLifeOfAComponent(t *testing.T) {
 		t.Errorf("brought up again: %s, %s; want Ready, MachineCreated", c.Decommission, c.BringUp)
 	}
 }
+
+func TestAComponentFoundOffIsIngestedWhenItIsPoweredOn(t *testing.T) {
+	t.Parallel()
+	rack, now := rackOf(1), newClock()
+	s := open(t, sim.Config{Inventory: inventory(rack), Latency: time.Second, Now: now.Now, InitialPower: hardware.PowerStateOff})
+	shelf := named(rack, "shelf-1")
+	see := func() string {
+		t.Helper()
+		cond, err := s.Inspect(t.Context(), shelf.Components[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(cond.BringUp)
+	}
+	order(t, s, shelf, hardware.PowerOff)
+	if got := see(); got != "WaitingForIngestion" {
+		t.Errorf("%s after it was powered off, want WaitingForIngestion", got)
+	}
+	order(t, s, shelf, hardware.PowerOn)
+	if d := cmp.Diff([]string{"MachineNotCreated", "MachineCreated"}, walk(now, time.Second/4, 8, see)); d != "" {
+		t.Errorf("bring-up (-want +got):\n%s", d)
+	}
+}

@@ -34,7 +34,7 @@ type Config struct {
 	Speed float64
 
 	// InitialPower is the state, On or Off, a component is found in at first sight. Empty means On.
-	// A component found on has been ingested, one found off waits for it.
+	// A component found on has been ingested, one found off waits until it is brought up or powered on.
 	InitialPower hardware.PowerState
 
 	// Journal is the path of the file that lets the site survive its process. Empty: memory only.
