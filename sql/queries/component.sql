@@ -26,6 +26,18 @@ UPDATE component SET deleted_at = now(), updated_at = now() WHERE id = @id AND d
 -- Deletes the live components of a rack at the moment the rack is deleted: now() is the transaction's.
 UPDATE component SET deleted_at = now(), updated_at = now() WHERE rack_id = @rack_id AND deleted_at IS NULL;
 
+-- name: ComponentExpectations :many
+-- What a site controller is told of live components before they arrive: a row for each BMC, and one for a component that
+-- has none.
+SELECT component.id, component.type, component.name, component.rack_id, component.external_id, component.manufacturer,
+    component.serial, component.model, component.slot_id, component.tray_idx, component.host_id,
+    rack.external_id AS rack_external_id, bmc.mac, bmc.type AS bmc_type, bmc.ip
+FROM component
+    LEFT JOIN rack ON rack.id = component.rack_id
+    LEFT JOIN bmc ON bmc.component_id = component.id
+WHERE component.deleted_at IS NULL AND component.id = ANY (@ids::uuid[])
+ORDER BY component.id, bmc.mac;
+
 -- name: ComponentInsertMany :exec
 -- Empty text stands for "not known" in the optional columns.
 INSERT INTO component (id, type, name, manufacturer, serial, model, description, firmware_version, slot_id, tray_idx,

@@ -8,6 +8,7 @@ package db
 import (
 	"context"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/google/uuid"
@@ -98,6 +99,77 @@ type ComponentDeleteByRackParams struct {
 func (q *Queries) ComponentDeleteByRack(ctx context.Context, arg ComponentDeleteByRackParams) error {
 	_, err := q.db.Exec(ctx, componentDeleteByRack, arg.RackID)
 	return err
+}
+
+const componentExpectations = `-- name: ComponentExpectations :many
+SELECT component.id, component.type, component.name, component.rack_id, component.external_id, component.manufacturer,
+    component.serial, component.model, component.slot_id, component.tray_idx, component.host_id,
+    rack.external_id AS rack_external_id, bmc.mac, bmc.type AS bmc_type, bmc.ip
+FROM component
+    LEFT JOIN rack ON rack.id = component.rack_id
+    LEFT JOIN bmc ON bmc.component_id = component.id
+WHERE component.deleted_at IS NULL AND component.id = ANY ($1::uuid[])
+ORDER BY component.id, bmc.mac
+`
+
+type ComponentExpectationsParams struct {
+	Ids []uuid.UUID
+}
+
+type ComponentExpectationsRow struct {
+	ID             uuid.UUID
+	Type           string
+	Name           string
+	RackID         *uuid.UUID
+	ExternalID     *string
+	Manufacturer   *string
+	Serial         *string
+	Model          *string
+	SlotID         int32
+	TrayIdx        int32
+	HostID         int32
+	RackExternalID *string
+	Mac            net.HardwareAddr
+	BmcType        *string
+	Ip             *netip.Addr
+}
+
+// What a site controller is told of live components before they arrive: a row for each BMC, and one for a component that
+// has none.
+func (q *Queries) ComponentExpectations(ctx context.Context, arg ComponentExpectationsParams) ([]ComponentExpectationsRow, error) {
+	rows, err := q.db.Query(ctx, componentExpectations, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentExpectationsRow
+	for rows.Next() {
+		var i ComponentExpectationsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.RackID,
+			&i.ExternalID,
+			&i.Manufacturer,
+			&i.Serial,
+			&i.Model,
+			&i.SlotID,
+			&i.TrayIdx,
+			&i.HostID,
+			&i.RackExternalID,
+			&i.Mac,
+			&i.BmcType,
+			&i.Ip,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const componentInsertMany = `-- name: ComponentInsertMany :exec
