@@ -151,18 +151,7 @@ func (b *bench) addRule(definition string) *uuid.UUID {
 	if err := def.Validate(operation(hardware.PowerOn)); err != nil {
 		b.t.Fatal(err)
 	}
-	doc, err := json.Marshal(def)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	id := uuid.New()
-	err = db.New(b.store.API).RuleInsert(b.t.Context(), db.RuleInsertParams{
-		ID: id, Name: "test", OperationType: "power_control", OperationCode: "power_on", Definition: doc,
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return &id
+	return b.addAnyRule(definition)
 }
 
 func operation(op hardware.PowerOperation) rules.Operation {

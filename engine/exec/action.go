@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -17,17 +18,25 @@ type actFunc func(d *drive, ctx context.Context, a rules.PlanAction, batch []har
 
 // actions are the acts this executor knows; a plan with any other fails at that action.
 var actions = map[rules.ActionName]actFunc{
-	rules.ActionSleep:              (*drive).sleep,
-	rules.ActionPowerControl:       (*drive).powerControl,
-	rules.ActionVerifyPowerStatus:  (*drive).verifyPowerStatus,
-	rules.ActionVerifyReachability: (*drive).verifyReachability,
-	rules.ActionGetPowerStatus:     (*drive).getPowerStatus,
+	rules.ActionSleep:                     (*drive).sleep,
+	rules.ActionPowerControl:              (*drive).powerControl,
+	rules.ActionVerifyPowerStatus:         (*drive).verifyPowerStatus,
+	rules.ActionVerifyReachability:        (*drive).verifyReachability,
+	rules.ActionGetPowerStatus:            (*drive).getPowerStatus,
+	rules.ActionFirmwareControl:           (*drive).firmwareControl,
+	rules.ActionVerifyFirmwareConsistency: (*drive).verifyFirmwareConsistency,
+	rules.ActionBringUpControl:            (*drive).bringUpControl,
+	rules.ActionWaitBringUp:               (*drive).waitBringUp,
+	rules.ActionInjectExpectation:         (*drive).injectExpectation,
+	rules.ActionDecommissionControl:       (*drive).decommissionControl,
+	rules.ActionWaitDecommissioned:        (*drive).waitDecommissioned,
 }
 
 // counts reports whether an action's results are the step's counters.
 func counts(name rules.ActionName) bool {
 	switch name {
-	case rules.ActionPowerControl, rules.ActionVerifyPowerStatus, rules.ActionVerifyReachability:
+	case rules.ActionPowerControl, rules.ActionVerifyPowerStatus, rules.ActionVerifyReachability, rules.ActionFirmwareControl,
+		rules.ActionVerifyFirmwareConsistency:
 		return true
 	}
 	return false
@@ -44,9 +53,16 @@ func (d *drive) act(ctx context.Context, a rules.PlanAction, batch []hardware.Co
 			d.x.log.Error("panic in an action", "task", d.task, "action", string(a.Name), "err", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
+		// Of an action that has failed only outcomes stay. A cancelled context is somebody else's to drive on.
+		if err != nil && !unfinished(err) && !errors.Is(ctx.Err(), context.Canceled) {
+			d.at.unmark()
+		}
 	}()
 	return do(d, ctx, a, batch)
 }
+
+// unfinished reports whether an action goes on, here or elsewhere, after it returned an error.
+func unfinished(err error) bool { return handedOver(err) || errors.Is(err, errUnready) }
 
 // sleep ends at a time that was fixed when the action began, however often it is interrupted.
 func (d *drive) sleep(ctx context.Context, a rules.PlanAction, _ []hardware.Component) error {
@@ -55,20 +71,20 @@ func (d *drive) sleep(ctx context.Context, a rules.PlanAction, _ []hardware.Comp
 
 // getPowerStatus asks once; only an error of the query matters.
 func (d *drive) getPowerStatus(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
-	target := hardware.Target{Type: d.stepPlan().ComponentType, Components: batch}
-	for {
-		d.at.attempt++
-		_, err := d.powerStatus(ctx, target, d.x.scaled(time.Duration(a.AttemptTimeout)))
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if hardware.OutcomeOf(err) == hardware.OutcomeRefused || d.at.attempt >= a.Retry.MaxAttempts {
-			return d.attemptError(err, a)
-		}
-		if err := d.backOff(ctx, a); err != nil {
-			return err
-		}
-	}
+	return d.ask(ctx, a, func(ctx context.Context) error {
+		_, err := d.powerStatus(ctx, d.target(batch), d.x.limit(a))
+		return err
+	})
+}
+
+// target is a list of components of the step's type.
+func (d *drive) target(list []hardware.Component) hardware.Target {
+	return hardware.Target{Type: d.stepPlan().ComponentType, Components: list}
+}
+
+// limit is how long one attempt at an action may take here.
+func (x *Executor) limit(a rules.PlanAction) time.Duration {
+	return x.scaled(time.Duration(a.AttemptTimeout))
 }
 
 // backOff waits before the next attempt, which is recorded first: a crash must not give an action more attempts.
@@ -106,7 +122,7 @@ func (d *drive) poll(ctx context.Context, a rules.PlanAction, look func(ctx cont
 	for {
 		d.at.attempt++
 		left := max(deadline.Sub(d.x.now()), 0)
-		limit := min(d.x.scaled(time.Duration(a.AttemptTimeout)), left+interval)
+		limit := min(d.x.limit(a), left+interval)
 		if look(ctx, limit) {
 			return nil
 		}

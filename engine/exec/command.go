@@ -2,7 +2,6 @@ package exec
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -159,20 +158,7 @@ func (d *drive) settle(ctx context.Context, a rules.PlanAction, batch []hardware
 	return d.commandError(open)
 }
 
-// commandError names the components a command failed for, those with the same reason together.
+// commandError names the components a command failed for.
 func (d *drive) commandError(open []hardware.Component) error {
-	var reasons []string
-	failed := map[string][]string{}
-	for _, c := range open {
-		reason := d.at.results[c.ID]
-		if failed[reason] == nil {
-			reasons = append(reasons, reason)
-		}
-		failed[reason] = append(failed[reason], c.Label())
-	}
-	parts := make([]string, len(reasons))
-	for i, reason := range reasons {
-		parts[i] = fmt.Sprintf("power control failed for %s: %s", list(failed[reason], ", "), reason)
-	}
-	return errors.New(list(parts, "; "))
+	return d.failures("power control failed for", open)
 }

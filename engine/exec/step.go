@@ -42,7 +42,7 @@ type cursor struct {
 	intent        bool      // a command that must not be sent twice may have been sent
 	completed     int
 	failed        int
-	results       map[uuid.UUID]string // components of the current batch: "" is confirmed, else the error
+	results       map[uuid.UUID]string // components of the current batch: "" is confirmed, else the error or a mark
 	resumed       bool                 // an earlier driver may have acted on this batch
 	gateSince     time.Time            // since when it waits until components are ready; zero: it does not
 	warning       string               // what an operator should know although the step goes on
@@ -97,6 +97,56 @@ func (c *cursor) note(id uuid.UUID, text string) {
 		c.results = map[uuid.UUID]string{}
 	}
 	c.results[id] = storable(text)
+}
+
+// forget drops what was noted of components.
+func (c *cursor) forget(list []hardware.Component) {
+	for _, comp := range list {
+		delete(c.results, comp.ID)
+	}
+}
+
+// Marks are notes that are no outcome but the memory of whoever drives on: since when something holds of a component.
+const (
+	markStarted = "update started at "
+	markSilent  = "no answer since "
+)
+
+// mark notes that something holds of a component since a time.
+func (c *cursor) mark(id uuid.UUID, what string, since time.Time) {
+	c.note(id, what+since.UTC().Format(time.RFC3339Nano))
+}
+
+// marked tells since when something holds of a component.
+func (c *cursor) marked(id uuid.UUID, what string) (time.Time, bool) {
+	text, ok := strings.CutPrefix(c.results[id], what)
+	if !ok {
+		return time.Time{}, false
+	}
+	since, err := time.Parse(time.RFC3339Nano, text)
+	return since, err == nil
+}
+
+// without lists the components of a batch that have no such mark.
+func (c *cursor) without(what string, batch []hardware.Component) []hardware.Component {
+	var list []hardware.Component
+	for _, comp := range batch {
+		if _, ok := c.marked(comp.ID, what); !ok {
+			list = append(list, comp)
+		}
+	}
+	return list
+}
+
+// unmark drops all marks: nothing is known of the components that have one.
+func (c *cursor) unmark() {
+	for id := range c.results {
+		for _, what := range []string{markStarted, markSilent} {
+			if _, ok := c.marked(id, what); ok {
+				delete(c.results, id)
+			}
+		}
+	}
 }
 
 // storable makes text from outside fit for the database.

@@ -16,30 +16,58 @@ type componentID = uuid.UUID
 
 // verifyPowerStatus polls until every component of the batch answers with the expected state.
 func (d *drive) verifyPowerStatus(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
-	target := hardware.Target{Type: d.stepPlan().ComponentType, Components: batch}
 	before := d.at.completed
-	var missing []string
-	look := func(ctx context.Context, limit time.Duration) bool {
-		readings, err := d.powerStatus(ctx, target, limit)
-		missing = missing[:0]
-		for _, c := range batch {
-			r, known := readings[c.ID]
-			switch {
-			case err != nil:
-				missing = append(missing, fmt.Sprintf("%s: %v", c.Label(), err))
-			case !known:
-				missing = append(missing, c.Label()+": no answer")
-			case r.State != a.ExpectedStatus:
-				missing = append(missing, fmt.Sprintf("%s: %s", c.Label(), r.State))
-			}
-		}
-		return len(missing) == 0
+	status := func(ctx context.Context, limit time.Duration) (map[componentID]hardware.PowerReading, error) {
+		return d.powerStatus(ctx, d.target(batch), limit)
 	}
-	return d.poll(ctx, a, look, func() error {
+	return awaitAll(ctx, d, a, batch, status, func(r hardware.PowerReading) string {
+		if r.State == a.ExpectedStatus {
+			return ""
+		}
+		return shown(r.State)
+	}, func(missing []string) error {
 		d.at.failed = len(missing)
 		d.at.completed = before + len(batch) - len(missing)
 		return fmt.Errorf("timeout after %s waiting for power status %s (attempts: %d): %s",
 			a.Timeout, a.ExpectedStatus, d.at.attempt, list(missing, "; "))
+	})
+}
+
+// awaitAll polls until, in one answer, nothing is missing of any component of the batch. lacks says what is, "" for
+// nothing. When time is up each component is noted with it, and late makes the error. A query that fails is an answer
+// without any component.
+func awaitAll[T any](ctx context.Context, d *drive, a rules.PlanAction, batch []hardware.Component,
+	status func(ctx context.Context, limit time.Duration) (map[componentID]T, error), lacks func(T) string, late func(missing []string) error,
+) error {
+	reasons := map[componentID]string{}
+	look := func(ctx context.Context, limit time.Duration) bool {
+		readings, err := status(ctx, limit)
+		clear(reasons)
+		for _, c := range batch {
+			r, known := readings[c.ID]
+			switch {
+			case err != nil:
+				reasons[c.ID] = err.Error()
+			case !known:
+				reasons[c.ID] = "no answer"
+			default:
+				if why := lacks(r); why != "" {
+					reasons[c.ID] = why
+				}
+			}
+		}
+		return len(reasons) == 0
+	}
+	return d.poll(ctx, a, look, func() error {
+		var missing []string
+		for _, c := range batch {
+			reason := reasons[c.ID]
+			d.at.note(c.ID, reason)
+			if reason != "" {
+				missing = append(missing, c.Label()+": "+reason)
+			}
+		}
+		return late(missing)
 	})
 }
 
@@ -55,9 +83,11 @@ func (d *drive) verifyReachability(ctx context.Context, a rules.PlanAction, _ []
 		return known
 	}
 	open := slices.DeleteFunc(slices.Clone(a.Types), found)
+	absent := map[hardware.ComponentType]map[componentID]string{}
 	look := func(ctx context.Context, limit time.Duration) bool {
 		open = slices.DeleteFunc(open, func(t hardware.ComponentType) bool {
-			if !d.reachable(ctx, t, a.RequireAll, limit) {
+			absent[t] = d.unreachable(ctx, t, limit)
+			if n := len(absent[t]); n > 0 && (a.RequireAll || n == len(d.plan.Components[t])) {
 				return false
 			}
 			for _, c := range d.plan.Components[t] {
@@ -69,23 +99,34 @@ func (d *drive) verifyReachability(ctx context.Context, a rules.PlanAction, _ []
 	}
 	return d.poll(ctx, a, look, func() error {
 		d.at.failed = d.total()
+		for _, t := range open {
+			for _, c := range d.plan.Components[t] {
+				d.at.note(c.ID, absent[t][c.ID])
+			}
+		}
 		return fmt.Errorf("timeout after %s waiting for components to become reachable: %v", a.Timeout, open)
 	})
 }
 
-// reachable asks for a type in chunks of the step's size; an error ends the round for it.
-func (d *drive) reachable(ctx context.Context, t hardware.ComponentType, all bool, limit time.Duration) bool {
-	found := 0
+// unreachable asks for a type in chunks of the step's size and says of which components there is no answer, and why. An
+// error ends the round for the type: none of it has been found then.
+func (d *drive) unreachable(ctx context.Context, t hardware.ComponentType, limit time.Duration) map[componentID]string {
+	absent := map[componentID]string{}
 	for _, chunk := range rules.Batches(d.plan.Components[t], d.stepPlan().MaxParallel) {
 		readings, err := d.powerStatus(ctx, hardware.Target{Type: t, Components: chunk}, limit)
 		if err != nil {
-			return false
+			for _, c := range d.plan.Components[t] {
+				absent[c.ID] = err.Error()
+			}
+			return absent
 		}
 		for _, c := range chunk {
-			if r, known := readings[c.ID]; known && r.Reachable {
-				found++
+			if r, known := readings[c.ID]; !known {
+				absent[c.ID] = "no answer"
+			} else if !r.Reachable {
+				absent[c.ID] = "not reachable"
 			}
 		}
 	}
-	return found == len(d.plan.Components[t]) || !all && found > 0
+	return absent
 }
