@@ -175,6 +175,7 @@ func (c actionCase) check(t *testing.T, b *bench, kind hardware.ComponentType, c
 		}
 		b.script(c.fault)
 	}
+	b.inspect(r) // the site gets to know the rack: that takes a query, and calls have little time
 	id := b.request(operation(hardware.PowerOn), r, b.addAnyRule(rule))
 	view, report := b.finished(id)
 	want := db.TaskStateCompleted
@@ -203,6 +204,7 @@ func TestBuiltInRulesTakeARackThroughItsLife(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *engine.Config) { c.Speed = 1000 })
 	r := b.addRack("r", 3, 2, 2)
+	b.inspect(r)
 	seen := 0
 	for _, c := range []struct {
 		op       rules.Operation

@@ -10,7 +10,7 @@ import (
 	"rackflow.dev/flow/store/db"
 )
 
-const pollFirmware = `"parameters": {"poll_interval": "1s", "poll_timeout": "20s"}`
+const pollFirmware = `"parameters": {"poll_interval": "1s", "poll_timeout": "60s"}`
 
 func TestFirmwareControl(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestFirmwareControl(t *testing.T) {
 			fault: start(sim.Fail, 1), fails: "outcome unknown: told so", sent: 1, known: []string{"-", "outcome unknown: told so", "-"}, counted: [2]int32{0, 1},
 		},
 		"a start that hangs and was not carried out can't be told from one that was": {
-			fault: start(sim.Hang, 1), fails: "outcome unknown: no answer within 5s", sent: 1, counted: [2]int32{0, 1},
+			fault: start(sim.Hang, 1), fails: "outcome unknown: no answer within 20s", sent: 1, counted: [2]int32{0, 1},
 		},
 		"an update that fails fails the step": {
 			fault: sim.Fault{Kind: sim.WrongState, Call: hardware.CapFirmwareControl, State: "Failed", Text: "bad image"},
@@ -45,23 +45,23 @@ func TestFirmwareControl(t *testing.T) {
 		},
 		"an update that does not end runs into the poll timeout": {
 			fault: sim.Fault{Kind: sim.WrongState, Call: hardware.CapFirmwareControl, State: "Queued"},
-			fails: "main operation failed: Compute firmware update timed out after 20s: r-Compute-1",
+			fails: "main operation failed: Compute firmware update timed out after 1m0s: r-Compute-1",
 			sent:  1, known: []string{"", "-", ""}, counted: [2]int32{2, 0},
 		},
 		"an unknown state is progress":         {fault: status(sim.WrongState, 3, "Unknown"), sent: 1},
 		"a missing component is progress":      {fault: status(sim.Partial, 3, ""), sent: 1},
 		"queries that fail are polled through": {fault: status(sim.Unavailable, 3, ""), whole: true, sent: 1},
 		"an empty answer is not success": {
-			fault: status(sim.Partial, 0, ""), whole: true, fails: "Compute firmware update timed out after 20s", sent: 1, known: []string{"-", "-", "-"},
+			fault: status(sim.Partial, 0, ""), whole: true, fails: "Compute firmware update timed out after 1m0s", sent: 1, known: []string{"-", "-", "-"},
 		},
 		"queries that always fail run into the poll timeout": {
-			fault: status(sim.Refuse, 0, ""), whole: true, fails: "Compute firmware update timed out after 20s", sent: 1, known: []string{"-", "-", "-"},
+			fault: status(sim.Refuse, 0, ""), whole: true, fails: "Compute firmware update timed out after 1m0s", sent: 1, known: []string{"-", "-", "-"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.check(t, newBench(t, nil), hardware.Compute, hardware.CapFirmwareControl,
-				rule(stage(1, "Compute", act("FirmwareControl", `"timeout": "5s"`, pollFirmware))), true)
+				rule(stage(1, "Compute", act("FirmwareControl", `"timeout": "20s"`, pollFirmware))), true)
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestTheEndOfAnEarlierUpdateIsNotTakenForThatOfThisOne(t *testing.T) {
 	}{
 		"a start that leads to nothing does not succeed": {
 			sim.Fault{Kind: sim.WrongState, Call: hardware.CapFirmwareControl},
-			"firmware update timed out after 20s: r-Compute-0", db.TaskStateFailed, 2,
+			"firmware update timed out after 1m0s: r-Compute-0", db.TaskStateFailed, 2,
 		},
 		"a start that may have been lost is plainly not running and sent again": {
 			sim.Fault{Kind: sim.Fail, Call: hardware.CapFirmwareControl, Times: 1}, "Succeeded", db.TaskStateCompleted, 3,
@@ -141,10 +141,10 @@ func TestTheTimeOfAFirmwarePollCountsFromTheEndOfTheStart(t *testing.T) {
 	b := newBench(t, nil)
 	r := b.addRack("r", 1, 0, 0)
 	b.script(
-		sim.Fault{Kind: sim.Slow, Call: hardware.CapFirmwareControl, Delay: 300 * time.Millisecond}, // 30 s of the rule
+		sim.Fault{Kind: sim.Slow, Call: hardware.CapFirmwareControl, Delay: 800 * time.Millisecond}, // 80 s of the rule
 		sim.Fault{Kind: sim.WrongState, Call: hardware.CapFirmwareStatus, State: "Queued", Times: 2},
 	)
-	id := b.submit(hardware.PowerOn, r, b.addRule(rule(stage(1, "Compute", act("FirmwareControl", `"timeout": "100s"`, pollFirmware)))))
+	id := b.submit(hardware.PowerOn, r, b.addRule(rule(stage(1, "Compute", act("FirmwareControl", `"timeout": "200s"`, pollFirmware)))))
 	if view, _ := b.finished(id); view.State != db.TaskStateCompleted {
 		t.Errorf("%s: %s", view.State, view.Message)
 	}

@@ -24,7 +24,7 @@ func TestBringUpActions(t *testing.T) {
 	}
 	const (
 		failed = "main operation failed: bring-up failed for r-Compute-1"
-		late   = "post-operation failed: action 0 (WaitBringUp) failed: timeout after 20s waiting for bring-up (attempts: "
+		late   = "post-operation failed: action 0 (WaitBringUp) failed: timeout after 1m0s waiting for bring-up (attempts: "
 	)
 	for name, c := range map[string]actionCase{
 		"opens the gate of each component once and waits for its machine": {sent: 1},
@@ -49,7 +49,7 @@ func TestBringUpActions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.check(t, newBench(t, nil), hardware.Compute, hardware.CapBringUpControl,
-				rule(stage(1, "Compute", act("BringUpControl")+then("WaitBringUp", "20s", "1s"))), false)
+				rule(stage(1, "Compute", act("BringUpControl")+then("WaitBringUp", "60s", "1s"))), false)
 		})
 	}
 }
