@@ -32,14 +32,9 @@ var actions = map[rules.ActionName]actFunc{
 	rules.ActionWaitDecommissioned:        (*drive).waitDecommissioned,
 }
 
-// counts reports whether an action's results are the step's counters.
+// counts reports whether an action's results are the step's counters: those of what is done to, or asked of, each component.
 func counts(name rules.ActionName) bool {
-	switch name {
-	case rules.ActionPowerControl, rules.ActionVerifyPowerStatus, rules.ActionVerifyReachability, rules.ActionFirmwareControl,
-		rules.ActionVerifyFirmwareConsistency:
-		return true
-	}
-	return false
+	return name != rules.ActionSleep && name != rules.ActionGetPowerStatus
 }
 
 // act carries an action out. A component manager that panics fails the step: the same call would do it again.

@@ -63,8 +63,6 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 			return ctx.Err()
 		}
 		if refused || d.at.attempt >= a.Retry.MaxAttempts {
-			d.at.failed = len(open)
-			d.at.completed += len(batch) - len(open)
 			return d.commandError(open)
 		}
 		if err := d.backOff(ctx, a); err != nil {
@@ -153,8 +151,6 @@ func (d *drive) settle(ctx context.Context, a rules.PlanAction, batch []hardware
 	if open = d.at.open(batch); len(open) == 0 {
 		return nil
 	}
-	d.at.failed = len(open)
-	d.at.completed += len(batch) - len(open)
 	return d.commandError(open)
 }
 

@@ -214,8 +214,10 @@ func (d *drive) runStep(parent context.Context) error {
 		case handedOver(err):
 			return err
 		case cause != nil: // the step's or the task's time is over
+			d.tally(a, batches[d.at.batch])
 			return cause
 		case err != nil:
+			d.tally(a, batches[d.at.batch])
 			if len(batches) > 1 {
 				err = fmt.Errorf("batch %d of %d failed: %w", d.at.batch+1, len(batches), err)
 			}
@@ -234,6 +236,22 @@ func (d *drive) runStep(parent context.Context) error {
 		}
 	}
 	return nil
+}
+
+// tally counts what an action that failed has left behind, from what is known of each component.
+func (d *drive) tally(a rules.PlanAction, batch []hardware.Component) {
+	if !counts(a.Name) {
+		return
+	}
+	d.at.completed, d.at.failed = d.finished(a), 0
+	for _, c := range batch {
+		switch text, known := d.at.results[c.ID]; {
+		case known && text == "":
+			d.at.completed++
+		case known:
+			d.at.failed++
+		}
+	}
 }
 
 // actInTime carries an action out within the time of the step and of the task; cause is the error of the one that is over.

@@ -92,7 +92,6 @@ func (d *drive) startFirmware(ctx context.Context, a rules.PlanAction, batch []h
 					d.at.note(c.ID, "not started")
 				}
 			}
-			d.at.failed = len(open)
 			return fmt.Errorf("failed to start firmware update: %w", d.failures("firmware update failed for", open))
 		}
 		if err := d.backOff(ctx, a); err != nil {

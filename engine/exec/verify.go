@@ -16,7 +16,6 @@ type componentID = uuid.UUID
 
 // verifyPowerStatus polls until every component of the batch answers with the expected state.
 func (d *drive) verifyPowerStatus(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
-	before := d.at.completed
 	status := func(ctx context.Context, limit time.Duration) (map[componentID]hardware.PowerReading, error) {
 		return d.powerStatus(ctx, d.target(batch), limit)
 	}
@@ -26,8 +25,6 @@ func (d *drive) verifyPowerStatus(ctx context.Context, a rules.PlanAction, batch
 		}
 		return shown(r.State)
 	}, func(missing []string) error {
-		d.at.failed = len(missing)
-		d.at.completed = before + len(batch) - len(missing)
 		return fmt.Errorf("timeout after %s waiting for power status %s (attempts: %d): %s",
 			a.Timeout, a.ExpectedStatus, d.at.attempt, list(missing, "; "))
 	})
@@ -98,7 +95,6 @@ func (d *drive) verifyReachability(ctx context.Context, a rules.PlanAction, _ []
 		return len(open) == 0
 	}
 	return d.poll(ctx, a, look, func() error {
-		d.at.failed = d.total()
 		for _, t := range open {
 			for _, c := range d.plan.Components[t] {
 				d.at.note(c.ID, absent[t][c.ID])
