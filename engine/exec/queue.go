@@ -13,31 +13,18 @@ type expireWorker struct {
 	x *Executor
 }
 
-// Work ends a task that still waits when its time is over.
+// Work ends a task that still waits when its time is over. Until then it comes back: a worker that sat through the wait
+// would keep others from tasks whose time is over before.
 func (w *expireWorker) Work(ctx context.Context, job *river.Job[expireArgs]) error {
-	for {
-		var left time.Duration
-		err := w.x.persist(ctx, func(ctx context.Context) (err error) {
-			left, err = w.x.tasks.Expire(ctx, job.Args.Task)
-			return err
-		})
-		if err != nil || left <= 0 {
-			return err
-		}
-		if left > defaultInlineWait {
-			return river.JobSnooze(left)
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-timer.C:
-		case <-w.x.draining: // the job is there again after the restart
-			timer.Stop()
-			return river.JobSnooze(0)
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
+	var left time.Duration
+	err := w.x.persist(ctx, func(ctx context.Context) (err error) {
+		left, err = w.x.tasks.Expire(ctx, job.Args.Task)
+		return err
+	})
+	if err != nil || left <= 0 {
+		return err
 	}
+	return river.JobSnooze(min(left, maxSnooze))
 }
 
 type releaseWorker struct {
