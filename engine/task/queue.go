@@ -18,10 +18,6 @@ import (
 	"rackflow.dev/flow/store/db"
 )
 
-// interruptGrace is how long the tasks that wait for a rack wait for the driver of a cancelled task to stop. The queries
-// TaskRackBusy and TaskPlan say the same.
-const interruptGrace = time.Minute
-
 // onRack runs fn in a transaction with the rack locked. Whoever ends a task locks its rack first and its row after that:
 // ending a task and promoting those that wait for it is one step, and everybody does it in the same order.
 func (s *Service) onRack(ctx context.Context, rack uuid.UUID, fn func(tx pgx.Tx, waiting int32) error) error {
@@ -144,7 +140,11 @@ func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID) error 
 	busy := false
 	if !s.Settings.AllowOverlap {
 		// The driver comes back here when it has stopped, and a job does when the minute is over.
-		if busy, err = q.TaskRackBusy(ctx, db.TaskRackBusyParams{RackID: rack}); err != nil {
+		until, err := q.TaskRackBusy(ctx, db.TaskRackBusyParams{RackID: rack})
+		if busy = err == nil; busy {
+			err = s.Jobs.InsertRelease(ctx, tx, rack, until)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("rack %s: %w", rack, err)
 		}
 	}
