@@ -70,6 +70,11 @@ func (s *Service) place(ctx context.Context, q *db.Queries, o order, drafts []dr
 	for _, r := range locked {
 		live[r.ID] = r.DeletedAt == nil
 	}
+	if o.retryOf != nil { // of two at once the second finds the first now that the rack is locked
+		if err := notRetried(ctx, q, *o.retryOf); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	known := map[uuid.UUID]db.TaskGetByKeyRow{}
 	if o.key != "" {
 		rows, err := q.TaskGetByKey(ctx, db.TaskGetByKeyParams{IdempotencyKey: o.key, RackIds: racks})
@@ -191,8 +196,6 @@ func (s *Service) insert(ctx context.Context, tx pgx.Tx, o order, options []byte
 	switch err := db.New(tx).TaskInsertMany(ctx, params); {
 	case store.Violates(err, "task_applied_rule_fkey"):
 		return fault.Precondition("the rule that applies was deleted meanwhile; submit again")
-	case store.Violates(err, "task_retry_of_key"):
-		return fault.Precondition("task %s has been retried already", *o.retryOf)
 	case err != nil:
 		return fmt.Errorf("insert tasks: %w", err)
 	}

@@ -216,9 +216,16 @@ func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRo
 	if err != nil {
 		return false, err
 	}
-	p := db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted, Plan: doc, Stages: int32(len(plan.Stages)), AppliedRuleID: w.Task.AppliedRuleID}
-	if plan.RuleID != uuid.Nil && !planFrozen(w.Request) {
-		p.AppliedRuleID = &plan.RuleID
+	p := db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted, Plan: doc, Stages: int32(len(plan.Stages))}
+	if plan.RuleID != uuid.Nil {
+		// Held until the transaction ends. That of a frozen plan may have been deleted, which does not matter to the plan.
+		rows, err := q.RuleCandidates(ctx, db.RuleCandidatesParams{RuleID: &plan.RuleID})
+		if err != nil {
+			return false, fmt.Errorf("rule %s: %w", plan.RuleID, err)
+		}
+		if len(rows) > 0 {
+			p.AppliedRuleID = &plan.RuleID
+		}
 	}
 	jobs, err := s.Jobs.InsertStarts(ctx, tx, []uuid.UUID{w.Task.ID})
 	if err != nil {
@@ -280,11 +287,6 @@ func (s *Service) fit(plan rules.Plan) error {
 		return fault.Precondition("%v", err)
 	}
 	return nil
-}
-
-func planFrozen(request []byte) bool {
-	var opt Options
-	return json.Unmarshal(request, &opt) == nil && opt.Frozen
 }
 
 // ruleOf finds the rule that governs an operation on one rack, and holds it until the transaction ends.
