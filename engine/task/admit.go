@@ -225,15 +225,22 @@ func strayed(ctx context.Context, q *db.Queries, drafts []draft) (map[uuid.UUID]
 	return found, nil
 }
 
-// refusedAll is the error of a submission none of whose racks got a task. A full queue is told apart: later it may work.
+// refusedAll is the error of a submission none of whose racks got a task. A full queue is told apart: later it may work. So
+// is a key that is taken on every rack: it never will.
 func refusedAll(refusals []Refusal) error {
-	refuse := fault.Precondition
 	lines := make([]string, len(refusals))
+	full, taken := false, true
 	for i, r := range refusals {
-		if fault.KindOf(r.Err) == fault.KindExhausted {
-			refuse = fault.Exhausted
-		}
+		kind := fault.KindOf(r.Err)
+		full, taken = full || kind == fault.KindExhausted, taken && kind == fault.KindExists
 		lines[i] = fmt.Sprintf("rack %s: %v", r.RackID, r.Err)
+	}
+	refuse := fault.Precondition
+	switch {
+	case full:
+		refuse = fault.Exhausted
+	case taken:
+		refuse = fault.Exists
 	}
 	return refuse("failed to create any tasks: %s", strings.Join(lines, "; "))
 }
