@@ -14,6 +14,7 @@ import (
 	"rackflow.dev/flow/engine"
 	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/hardware"
+	"rackflow.dev/flow/hardware/sim"
 	"rackflow.dev/flow/store/db"
 )
 
@@ -344,5 +345,51 @@ func TestTwoStepsOfAStageWaitForReadinessAtOnce(t *testing.T) {
 	said := b.messages(id)
 	if n := len(said); said[n-1] != task.MessageSucceeded || said[n-2] != task.MessageRunning || !strings.Contains(said[n-3], "waiting for readiness") {
 		t.Errorf("messages %q", said)
+	}
+}
+
+// TestAWarningDoesNotHideWhatATaskWaitsFor has one step of a stage wait for a tray that the other does not depend on, which
+// goes on later with a warning of another tray.
+func TestAWarningDoesNotHideWhatATaskWaitsFor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	r := b.addRack("r", 2, 0, 1)
+	b.phase("ERROR", 0, r.trays()[1])
+	b.script(sim.Fault{Kind: sim.Unavailable, Call: hardware.CapPowerStatus, Type: hardware.Compute})
+	id := b.ask(request(hardware.PowerOff, b.addRule(rule(patient("PowerShelf", mainPower),
+		patient("Compute", `"pre_operation": [{"name": "VerifyPowerStatus", "timeout": "20000s", "poll_interval": "1s", "parameters": {"expected_status": "off"}}], `+mainPower))),
+		r.shelves()[0], r.trays()[0]))
+	b.await(id, "the shelf's wait", func(e db.Event) bool { return e.Message == holds })
+	b.site.ClearFaults()
+	b.until("the tray's warning", func() bool {
+		return value[bool](b, "SELECT EXISTS (SELECT FROM task_step WHERE task_id = $1 AND warning <> '' AND gate_since IS NULL)", id)
+	})
+	b.is(id, db.TaskStateRunning, holds)
+	b.phase("READY", 0, r.trays()...)
+	v, report := b.finished(id)
+	if v.State != db.TaskStateCompleted || report.Stages[0].Steps[1].Warning == "" {
+		t.Errorf("%s: %s; %+v", v.State, v.Message, report.Stages[0].Steps)
+	}
+}
+
+// TestAnErrorOfTheDatabaseIsNoVerdictOfTheGate has the phases be unreadable for one look.
+func TestAnErrorOfTheDatabaseIsNoVerdictOfTheGate(t *testing.T) {
+	t.Parallel()
+	b, r, id := held(t)
+	_, err := b.store.API.Exec(t.Context(), "ALTER TABLE component RENAME phase_at TO away")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.look(id)
+	b.until("the look to fail", func() bool {
+		return value[bool](b, "SELECT EXISTS (SELECT FROM river_job WHERE kind = 'task_step' AND errors IS NOT NULL)")
+	})
+	b.is(id, db.TaskStateRunning, "waiting for readiness of 2 components")
+	if _, err := b.store.API.Exec(t.Context(), "ALTER TABLE component RENAME away TO phase_at"); err != nil {
+		t.Fatal(err)
+	}
+	b.phase("READY", 0, r.trays()...)
+	if v, _ := b.finished(id); v.State != db.TaskStateCompleted {
+		t.Errorf("%s: %s", v.State, v.Message)
 	}
 }

@@ -41,7 +41,7 @@ func (d *drive) ready(ctx context.Context, a rules.PlanAction, batch []hardware.
 		return err
 	})
 	if err != nil {
-		return err
+		return d.unrecorded(ctx, err) // no verdict on the components
 	}
 	policy := d.x.tasks.Settings.Readiness
 	var blocking, unknown []string
