@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"rackflow.dev/flow/engine/inventory"
 	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/hardware"
+	"rackflow.dev/flow/hardware/sim"
+	"rackflow.dev/flow/rules"
 	"rackflow.dev/flow/store/db"
 )
 
@@ -427,5 +430,100 @@ func TestANodeThatJoinsLooksAfterQueues(t *testing.T) {
 	b.is(patient, db.TaskStateWaiting, task.MessageQueued)
 	if n := value[int](b, "SELECT count(*) FROM river_job JOIN task ON task.job_id = river_job.id WHERE task.id = $1", next); n != 1 {
 		t.Errorf("the promoted task has %d jobs", n)
+	}
+}
+
+// TestATaskKeepsItsOperationWhileItWaits has one of each type wait, with what was asked for beside it (D-30.3).
+func TestATaskKeepsItsOperationWhileItWaits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, idle)
+	for _, op := range []rules.Operation{
+		operation(hardware.ForcePowerOff),
+		{Type: rules.TaskBringUp, Code: rules.CodeBringUp},
+		{Type: rules.TaskBringUp, Code: rules.CodeIngest},
+		{Type: rules.TaskDecommission, Code: rules.CodeDecommission},
+	} {
+		r := b.addRack(op.Code, 1, 1, 1)
+		active := b.ask(request(hardware.PowerOn, nil, r.all()...))
+		req := request(hardware.PowerOn, nil, r.all()...)
+		req.Operation, req.Description, req.Options = op, "d", task.Options{Forced: true, OverrideReadiness: true}
+		id := b.ask(req)
+		before := b.view(id)
+		b.cancel(active)
+		v := b.view(id)
+		if v.Operation != before.Operation || v.OperationCode != op.Code || v.OperationType != string(op.Type) || v.Description != "d" || v.State != db.TaskStatePending {
+			t.Errorf("%s: %s, %q: %s", op, v.State, v.Operation, v.Message)
+		}
+		if got := value[string](b, "SELECT (plan->'operation'->>'code') || ' ' || (request->>'forced') || ' ' || (request->>'override_readiness_check') FROM task_plan WHERE task_id = $1", id); got != op.Code+" true true" {
+			t.Errorf("%s is stored as %s", op, got)
+		}
+	}
+}
+
+// TestTasksThatExcludeEachOtherAreNeverActiveAtOnce has many submit and cancel tasks for the whole of one rack (D-30.11).
+func TestTasksThatExcludeEachOtherAreNeverActiveAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *engine.Config) { c.NoWork, c.Tasks.QueueLimit = true, 100 })
+	r := b.addRack("r", 0, 0, 1)
+	var done sync.WaitGroup
+	for i := range 8 {
+		done.Go(func() {
+			var mine []uuid.UUID
+			for n := range 8 {
+				sub, err := b.Tasks.Submit(t.Context(), request(hardware.PowerOn, nil, r.shelves()...))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mine = append(mine, sub.TaskIDs...)
+				if (n+i)%3 > 0 {
+					if err := b.Tasks.Cancel(t.Context(), mine[0]); err != nil {
+						t.Error(err)
+					}
+					mine = mine[1:]
+				}
+			}
+		})
+	}
+	done.Wait()
+	// Events of a rack are in the order in which it was locked.
+	most := value[int](b, `SELECT max(active) FROM (
+		SELECT sum((state = 'pending')::integer - (kind = 'task_finished' AND was = 'pending')::integer) OVER (ORDER BY id) AS active FROM (
+			SELECT id, kind, state, lag(state) OVER (PARTITION BY task_id ORDER BY id) AS was FROM event) AS e) AS a`)
+	if most != 1 {
+		t.Errorf("%d tasks were active at a time", most)
+	}
+	active := value[int](b, "SELECT count(*) FROM task WHERE state = 'pending'")
+	waiting := value[int](b, "SELECT count(*) FROM task WHERE state = 'waiting'")
+	if counted := value[int](b, "SELECT waiting FROM rack WHERE id = $1", r.id); active != 1 || waiting == 0 || counted != waiting {
+		t.Errorf("in the end %d tasks are active, %d wait, and the rack counts %d", active, waiting, counted)
+	}
+}
+
+// TestAReportTellsOfSingleComponentsWhereTheSiteWantsIt has one of three shelves refuse (D-30.25).
+func TestAReportTellsOfSingleComponentsWhereTheSiteWantsIt(t *testing.T) {
+	t.Parallel()
+	for name, wanted := range map[string]bool{"it does": true, "by default it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, func(c *engine.Config) { c.Tasks.ReportComponents = wanted })
+			r := b.addRack("r", 0, 0, 3)
+			b.script(sim.Fault{Kind: sim.Refuse, Call: hardware.CapPowerControl, Component: r.shelves()[1], Text: "interlock open"})
+			_, report := b.finished(b.ask(request(hardware.PowerOn, b.addRule(rule(patient("PowerShelf", `"max_parallel": 2, `+mainPower))), r.shelves()...)))
+			var got []string
+			for i, c := range report.Stages[0].Steps[0].Components {
+				if c.ID != r.shelves()[i] {
+					t.Errorf("component %s in place %d", c.ID, i)
+				}
+				got = append(got, fmt.Sprintf("%s %s", c.Status, c.Error))
+			}
+			var want []string
+			if wanted {
+				want = []string{"completed ", "failed interlock open", "pending "}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("components (-want +got):\n%s", d)
+			}
+		})
 	}
 }
