@@ -393,3 +393,54 @@ func TestAnErrorOfTheDatabaseIsNoVerdictOfTheGate(t *testing.T) {
 		t.Errorf("%s: %s", v.State, v.Message)
 	}
 }
+
+// TestEveryBatchAndAttemptAsksForReadiness powers two trays on, one after the other, and has the second be in use when its
+// turn comes, and the first when it has to be tried again.
+func TestEveryBatchAndAttemptAsksForReadiness(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	b := newBench(t, func(c *engine.Config) { intercept(c, g.control) })
+	r := b.addRack("r", 2, 0, 1)
+	b.phase("READY", 0, r.trays()...)
+	shelves := b.ask(request(hardware.PowerOn, nil, r.shelves()...))
+	close(g.next())
+	b.finished(shelves)
+	b.phase("READY", 0, r.trays()[0])
+	b.script(sim.Fault{Kind: sim.Unavailable, Call: hardware.CapPowerControl, Component: r.trays()[0], Times: 1})
+	id := b.ask(request(hardware.PowerOn, b.addRule(rule(patient("Compute", `"max_parallel": 1, `+mainPower))), r.trays()...))
+	open := g.next()
+	b.phase("IN_USE", 0, r.trays()...)
+	waits := func(what string) {
+		t.Helper()
+		close(open)
+		b.until(what, func() bool { return b.view(id).Message == holds })
+		if len(g.waiting) > 0 {
+			t.Errorf("%s: a command is on its way", what)
+		}
+	}
+	waits("the second attempt")
+	b.phase("READY", 0, r.trays()[0])
+	open = g.next()
+	waits("the second batch")
+	b.phase("READY", 0, r.trays()[1])
+	close(g.next())
+	if v, _ := b.finished(id); v.State != db.TaskStateCompleted {
+		t.Errorf("%s: %s", v.State, v.Message)
+	}
+	if first, second := b.sent(r.trays()[0], hardware.PowerOn), b.sent(r.trays()[1], hardware.PowerOn); first != 2 || second != 1 {
+		t.Errorf("%d and %d commands, want 2 and 1", first, second)
+	}
+}
+
+func TestTheSiteSaysHowOldAPhaseMayBe(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *engine.Config) { c.Tasks.Readiness.MaxAge = time.Hour })
+	for age, warned := range map[time.Duration]bool{59 * time.Minute: false, 61 * time.Minute: true} {
+		r := b.addRack(age.String(), 1, 0, 1)
+		b.phase("READY", age, r.trays()...)
+		id := b.ask(request(hardware.PowerOn, nil, r.shelves()...))
+		if v, _ := b.finished(id); v.State != db.TaskStateCompleted || slices.Contains(b.messages(id), warns) != warned {
+			t.Errorf("%s: %s: %q", age, v.State, b.messages(id))
+		}
+	}
+}
