@@ -408,16 +408,21 @@ func TestAnIdempotencyKeyFindsItsTasks(t *testing.T) {
 		ask(long[:255], queue(0), three)
 		p.refuses(t, func() error { _, err := p.keyed(t.Context(), "caf\xe9", nil, three); return err }, connect.CodeInvalidArgument, "idempotency-key")
 		// The key of another operation.
-		off := func(targets ...*flowv1.RackTarget) ([]*flowv1.UUID, []string, error) {
+		off := func(key string, targets ...*flowv1.RackTarget) ([]*flowv1.UUID, []string, error) {
 			ctx, call := connect.NewClientContext(t.Context())
-			call.RequestHeader().Set("idempotency-key", "k")
+			call.RequestHeader().Set("idempotency-key", key)
 			res, err := p.flow.PowerOffRack(ctx, &flowv1.PowerOffRackRequest{TargetSpec: racks(targets...), QueueOptions: queue(0)})
 			return res.GetTaskIds(), call.ResponseTrailer().Values("flow-rack-error"), err
 		}
-		p.refuses(t, func() error { _, _, err := off(one); return err }, connect.CodeAlreadyExists, "idempotency key", `"k"`, first[0], "power_on")
-		ids, trailers, err := off(one, three)
+		p.refuses(t, func() error { _, _, err := off("k", one); return err }, connect.CodeAlreadyExists, "idempotency key", `"k"`, first[0], "power_on")
+		ids, trailers, err := off("k", one, three)
 		if err != nil || len(ids) != 1 || len(trailers) != 1 || !strings.HasPrefix(trailers[0], one.GetId().GetId()+" already_exists ") {
 			t.Errorf("%v, trailers %q, %v", ids, trailers, err)
+		}
+		// What a trailer holds is ASCII, whatever the key.
+		ask("schlüssel", queue(0), one)
+		if _, trailers, err = off("schlüssel", one, three); err != nil || len(trailers) != 1 || !strings.Contains(trailers[0], `"schl\u00fcssel"`) {
+			t.Errorf("trailers %q, %v", trailers, err)
 		}
 	})
 }

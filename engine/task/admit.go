@@ -101,7 +101,7 @@ func (s *Service) place(ctx context.Context, q *db.Queries, o order, drafts []dr
 		case again && op == o.operation:
 			ids = append(ids, earlier.ID)
 		case again:
-			refuse(fault.Exists("idempotency key %q is that of task %s (%s)", o.key, earlier.ID, op))
+			refuse(fault.Exists("idempotency key %+q is that of task %s (%s)", o.key, earlier.ID, op))
 		case !live[d.rackID]:
 			refuse(fault.NotFound("rack %s was deleted", d.rackID))
 		case moved:
