@@ -28,9 +28,9 @@ type everything interface {
 	hardware.DecommissionReader
 }
 
-// held is a component manager whose commands that must not be sent twice go through a function, which does not see
+// guarded is a component manager whose commands that must not be sent twice go through a function, which does not see
 // their contexts.
-type held struct {
+type guarded struct {
 	everything
 	control func(send func() (hardware.Results, error)) (hardware.Results, error)
 }
@@ -38,20 +38,20 @@ type held struct {
 func hold(c *engine.Config, control func(send func() (hardware.Results, error)) (hardware.Results, error)) {
 	managers := hardware.Managers{}
 	for t, m := range c.Managers {
-		managers[t] = held{m.(everything), control}
+		managers[t] = guarded{m.(everything), control}
 	}
 	c.Managers = managers
 }
 
-func (h held) StartFirmware(ctx context.Context, target hardware.Target, req hardware.FirmwareRequest) (hardware.Results, error) {
-	return h.control(func() (hardware.Results, error) {
-		return h.everything.StartFirmware(context.WithoutCancel(ctx), target, req)
+func (g guarded) StartFirmware(ctx context.Context, target hardware.Target, req hardware.FirmwareRequest) (hardware.Results, error) {
+	return g.control(func() (hardware.Results, error) {
+		return g.everything.StartFirmware(context.WithoutCancel(ctx), target, req)
 	})
 }
 
-func (h held) Decommission(ctx context.Context, target hardware.Target) (hardware.Results, error) {
-	return h.control(func() (hardware.Results, error) {
-		return h.everything.Decommission(context.WithoutCancel(ctx), target)
+func (g guarded) Decommission(ctx context.Context, target hardware.Target) (hardware.Results, error) {
+	return g.control(func() (hardware.Results, error) {
+		return g.everything.Decommission(context.WithoutCancel(ctx), target)
 	})
 }
 

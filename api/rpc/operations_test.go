@@ -16,6 +16,7 @@ import (
 	"rackflow.dev/flow/api/gen/flowopsv1"
 	"rackflow.dev/flow/api/gen/flowv1"
 	"rackflow.dev/flow/engine"
+	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/hardware/sim"
 	"rackflow.dev/flow/store"
@@ -26,6 +27,7 @@ type plant struct {
 	*site
 	engine *engine.Engine
 	sim    *sim.Site
+	tasks  *task.Service // where there is no engine
 }
 
 func servePlant(t *testing.T) *plant {
@@ -186,7 +188,7 @@ func TestBadSubmissionsAreRefusedAndChangeNothing(t *testing.T) {
 			return err
 		}
 	}
-	before := p.tasks()
+	before := p.recorded()
 	for name, c := range map[string]struct {
 		call  func(context.Context) error
 		code  connect.Code
@@ -266,13 +268,13 @@ func TestBadSubmissionsAreRefusedAndChangeNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.call(t.Context()), c.code, c.words...) })
 	}
-	if diff := cmp.Diff(before, p.tasks()); diff != "" {
+	if diff := cmp.Diff(before, p.recorded()); diff != "" {
 		t.Errorf("a refused request changed tasks: %s", diff)
 	}
 }
 
-// tasks is everything recorded of tasks, to compare.
-func (p *plant) tasks() string {
+// recorded is everything there is of tasks, to compare.
+func (p *plant) recorded() string {
 	p.t.Helper()
 	var all string
 	err := p.store.API.QueryRow(p.t.Context(), `SELECT coalesce((SELECT json_agg(t ORDER BY id) FROM task t)::text, '') ||

@@ -145,7 +145,7 @@ func TestTargetsThatAreRefused(t *testing.T) {
 	pod := domainName("pod")
 	invalid, none, ambiguous := connect.CodeInvalidArgument, connect.CodeNotFound, connect.CodeFailedPrecondition
 	nilID := &flowv1.UUID{Id: zeroID}
-	before := p.contents() + p.tasks()
+	before := p.contents() + p.recorded()
 	for name, c := range map[string]struct {
 		spec  *flowv1.OperationTargetSpec
 		code  connect.Code
@@ -219,7 +219,7 @@ func TestTargetsThatAreRefused(t *testing.T) {
 			})
 		})
 	}
-	if p.contents()+p.tasks() != before {
+	if p.contents()+p.recorded() != before {
 		t.Error("a refused request has left something behind")
 	}
 }

@@ -54,7 +54,7 @@ func TestSubmissionsThatNoRackCanTake(t *testing.T) {
 	t.Parallel()
 	p := yard(t)
 	rack := func(n int) *flowv1.RackTarget { return byID(testID(1, n, 0)) }
-	before := p.contents() + p.tasks()
+	before := p.contents() + p.recorded()
 	for name, c := range map[string]struct {
 		spec  *flowv1.OperationTargetSpec
 		words []string
@@ -84,7 +84,7 @@ func TestSubmissionsThatNoRackCanTake(t *testing.T) {
 			})
 		})
 	}
-	if p.contents()+p.tasks() != before {
+	if p.contents()+p.recorded() != before {
 		t.Error("a refused submission has left something behind")
 	}
 }
@@ -100,7 +100,7 @@ func TestTheFirstCheckThatFailsDecides(t *testing.T) {
 	malformed, unknown := &flowv1.UUID{Id: "x"}, testID(9, 9, 9)
 	p.exec("UPDATE component SET rack_id = $1 WHERE id = $2", testID(1, 14, 0).GetId(), testID(2, 11, 1).GetId()) // u, to where an earlier rack can fail a later check
 	invalid, precondition := connect.CodeInvalidArgument, connect.CodeFailedPrecondition
-	before := p.contents() + p.tasks()
+	before := p.contents() + p.recorded()
 	for name, c := range map[string]struct {
 		spec *flowv1.OperationTargetSpec
 		rule *flowv1.UUID
@@ -128,7 +128,7 @@ func TestTheFirstCheckThatFailsDecides(t *testing.T) {
 			})
 		})
 	}
-	if p.contents()+p.tasks() != before {
+	if p.contents()+p.recorded() != before {
 		t.Error("a refused submission has left something behind")
 	}
 }

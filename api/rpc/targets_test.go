@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"rackflow.dev/flow/api/gen/flowopsv1/flowopsv1connect"
 	"rackflow.dev/flow/api/gen/flowv1"
 	"rackflow.dev/flow/api/gen/flowv1/flowv1connect"
+	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/hardware/sim"
 )
 
@@ -119,14 +122,41 @@ func (s *site) namesOf(ids []*flowv1.UUID) []string {
 // serveParked serves an API without an engine: tasks are admitted and then stay as they are.
 func serveParked(t *testing.T) *plant {
 	t.Helper()
+	return serveTasks(t, nil)
+}
+
+// serveTasks is serveParked with a service of tasks that may be changed.
+func serveTasks(t *testing.T, change func(*task.Service)) *plant {
+	t.Helper()
 	hw, err := sim.Open(sim.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = hw.Close() })
-	return &plant{sim: hw, site: serve(t, func(cfg *Config) {
+	p := &plant{sim: hw}
+	p.site = serve(t, func(cfg *Config) {
 		cfg.Tasks.Managers, cfg.Tasks.Jobs = hw.Managers(), parked{}
-	})}
+		if change != nil {
+			change(cfg.Tasks)
+		}
+		p.tasks = cfg.Tasks
+	})
+	return p
+}
+
+// overEachParked runs a test with a site of its own for gRPC and for JSON, on which tasks stay as they are; p.flow and p.ops
+// speak the protocol.
+func overEachParked(t *testing.T, change func(*task.Service), test func(t *testing.T, p *plant)) {
+	t.Helper()
+	for name, protocol := range map[string]connect.ClientOption{"gRPC": connect.WithGRPC(), "JSON": connect.WithProtoJSON()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := serveTasks(t, change)
+			p.flow = flowv1connect.NewFlowClient(p.http, p.url, protocol)
+			p.ops = flowopsv1connect.NewFlowOpsClient(p.http, p.url, protocol)
+			test(t, p)
+		})
+	}
 }
 
 // parked are jobs that nobody does.

@@ -34,6 +34,9 @@ const (
 	startsAtOnce = 4
 	// maintWorkers is how many queues of racks are looked after at a time.
 	maintWorkers = 4
+	// maxSnooze is how long a job is put off that must be there on time: one put off for less than 5 s needs no look of
+	// River's to fall due.
+	maxSnooze = 4 * time.Second
 	// busyWait is how soon a start looks again whether the rack's cancelled driver has stopped.
 	busyWait = 500 * time.Millisecond
 	// fetchCooldown and fetchPoll: a job that River was not told of in time starts within a poll, and one that comes

@@ -41,7 +41,7 @@ func (stored) ready(ctx context.Context, d *drive, a rules.PlanAction, batch []h
 		return err
 	})
 	if err != nil {
-		return err
+		return d.unrecorded(ctx, err) // no verdict on the components
 	}
 	policy := d.x.tasks.Settings.Readiness
 	var blocking, unknown []string

@@ -77,7 +77,7 @@ func (x *Executor) InsertRelease(ctx context.Context, tx pgx.Tx, rack uuid.UUID,
 }
 
 // wakeAt is when a job has to be there for something that is due at a time. River looks every 5 s for jobs that fall due
-// until its next look, so a job for an earlier time could be late; it comes at once and waits for the time by itself.
+// until its next look, so a job for an earlier time could be late; it comes at once and is put off for less than that.
 func (x *Executor) wakeAt(due time.Time) time.Time {
 	if due.Sub(x.now()) < defaultInlineWait {
 		return time.Time{}

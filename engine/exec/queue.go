@@ -13,28 +13,18 @@ type expireWorker struct {
 	x *Executor
 }
 
-// Work ends a task that still waits when its time is over.
+// Work ends a task that still waits when its time is over. Until then it comes back: a worker that sat through the wait
+// would keep others from tasks whose time is over before.
 func (w *expireWorker) Work(ctx context.Context, job *river.Job[expireArgs]) error {
-	for {
-		var left time.Duration
-		err := w.x.persist(ctx, func(ctx context.Context) (err error) {
-			left, err = w.x.tasks.Expire(ctx, job.Args.Task)
-			return err
-		})
-		if err != nil || left <= 0 {
-			return err
-		}
-		if left > defaultInlineWait {
-			return river.JobSnooze(left)
-		}
-		switch {
-		case w.x.clock.sleep(ctx, w.x.now().Add(left), w.x.draining):
-		case ctx.Err() != nil:
-			return ctx.Err()
-		default: // the job is there again after the restart
-			return river.JobSnooze(0)
-		}
+	var left time.Duration
+	err := w.x.persist(ctx, func(ctx context.Context) (err error) {
+		left, err = w.x.tasks.Expire(ctx, job.Args.Task)
+		return err
+	})
+	if err != nil || left <= 0 {
+		return err
 	}
+	return river.JobSnooze(min(left, maxSnooze))
 }
 
 type releaseWorker struct {
@@ -63,8 +53,11 @@ func (x *Executor) keepHouse(ctx context.Context) {
 	queues, retention := time.NewTicker(queueSweepEvery), time.NewTicker(retainEvery)
 	defer queues.Stop()
 	defer retention.Stop()
+	err := x.tasks.RemoveOld(ctx) // a server that is restarted often must come to it, too
 	for {
-		var err error
+		if err != nil && ctx.Err() == nil {
+			x.log.Warn("housekeeping", "err", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -72,9 +65,6 @@ func (x *Executor) keepHouse(ctx context.Context) {
 			err = x.tasks.Sweep(ctx)
 		case <-retention.C:
 			err = x.tasks.RemoveOld(ctx)
-		}
-		if err != nil && ctx.Err() == nil {
-			x.log.Warn("housekeeping", "err", err)
 		}
 	}
 }

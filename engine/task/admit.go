@@ -70,6 +70,11 @@ func (s *Service) place(ctx context.Context, q *db.Queries, o order, drafts []dr
 	for _, r := range locked {
 		live[r.ID] = r.DeletedAt == nil
 	}
+	if o.retryOf != nil { // of two at once the second finds the first now that the rack is locked
+		if err := notRetried(ctx, q, *o.retryOf); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	known := map[uuid.UUID]db.TaskGetByKeyRow{}
 	if o.key != "" {
 		rows, err := q.TaskGetByKey(ctx, db.TaskGetByKeyParams{IdempotencyKey: o.key, RackIds: racks})
@@ -96,7 +101,7 @@ func (s *Service) place(ctx context.Context, q *db.Queries, o order, drafts []dr
 		case again && op == o.operation:
 			ids = append(ids, earlier.ID)
 		case again:
-			refuse(fault.Exists("idempotency key %q is that of task %s (%s)", o.key, earlier.ID, op))
+			refuse(fault.Exists("idempotency key %+q is that of task %s (%s)", o.key, earlier.ID, op))
 		case !live[d.rackID]:
 			refuse(fault.NotFound("rack %s was deleted", d.rackID))
 		case moved:
@@ -191,8 +196,6 @@ func (s *Service) insert(ctx context.Context, tx pgx.Tx, o order, options []byte
 	switch err := db.New(tx).TaskInsertMany(ctx, params); {
 	case store.Violates(err, "task_applied_rule_fkey"):
 		return fault.Precondition("the rule that applies was deleted meanwhile; submit again")
-	case store.Violates(err, "task_retry_of_key"):
-		return fault.Precondition("task %s has been retried already", *o.retryOf)
 	case err != nil:
 		return fmt.Errorf("insert tasks: %w", err)
 	}
@@ -222,15 +225,22 @@ func strayed(ctx context.Context, q *db.Queries, drafts []draft) (map[uuid.UUID]
 	return found, nil
 }
 
-// refusedAll is the error of a submission none of whose racks got a task. A full queue is told apart: later it may work.
+// refusedAll is the error of a submission none of whose racks got a task. A full queue is told apart: later it may work. So
+// is a key that is taken on every rack: it never will.
 func refusedAll(refusals []Refusal) error {
-	refuse := fault.Precondition
 	lines := make([]string, len(refusals))
+	full, taken := false, true
 	for i, r := range refusals {
-		if fault.KindOf(r.Err) == fault.KindExhausted {
-			refuse = fault.Exhausted
-		}
+		kind := fault.KindOf(r.Err)
+		full, taken = full || kind == fault.KindExhausted, taken && kind == fault.KindExists
 		lines[i] = fmt.Sprintf("rack %s: %v", r.RackID, r.Err)
+	}
+	refuse := fault.Precondition
+	switch {
+	case full:
+		refuse = fault.Exhausted
+	case taken:
+		refuse = fault.Exists
 	}
 	return refuse("failed to create any tasks: %s", strings.Join(lines, "; "))
 }

@@ -36,8 +36,7 @@ func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
 		if _, err := Next(t.State, Cancel); err != nil {
 			return fault.Precondition("task cannot be cancelled: %s is %s", id, t.State)
 		}
-		driven, err := s.takeBack(ctx, tx, t)
-		if err != nil {
+		if err := s.takeBack(ctx, tx, t); err != nil {
 			return err
 		}
 		if ended, err = s.end(ctx, q, id, t.State, Cancel, MessageCancelled); err != nil || !ended {
@@ -45,11 +44,6 @@ func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
 		}
 		if err := q.TaskNotifyEnd(ctx, db.TaskNotifyEndParams{ID: id}); err != nil {
 			return err
-		}
-		if waiting > 0 && driven {
-			if err := s.Jobs.InsertRelease(ctx, tx, t.RackID, s.Now().Add(interruptGrace)); err != nil {
-				return fmt.Errorf("task %s: release job: %w", id, err)
-			}
 		}
 		if waiting > 0 {
 			return s.Release(ctx, tx, t.RackID)
@@ -64,24 +58,23 @@ func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// takeBack cancels the jobs of a task that are still to run, and reports whether some node drives a step of it.
-func (s *Service) takeBack(ctx context.Context, tx pgx.Tx, t db.Task) (driven bool, err error) {
+// takeBack cancels the jobs of a task that are still to run.
+func (s *Service) takeBack(ctx context.Context, tx pgx.Tx, t db.Task) error {
 	steps, err := db.New(tx).StepListByTasks(ctx, db.StepListByTasksParams{TaskIds: []uuid.UUID{t.ID}})
 	if err != nil {
-		return false, fmt.Errorf("task %s: %w", t.ID, err)
+		return fmt.Errorf("task %s: %w", t.ID, err)
 	}
 	var jobs []int64
 	if t.State == db.TaskStatePending && t.StartJobID != nil {
 		jobs = append(jobs, *t.StartJobID)
 	}
 	for _, step := range steps {
-		driven = driven || step.Node != nil
 		if step.State == db.StepStateRunning && step.Node == nil && step.JobID != nil {
 			jobs = append(jobs, *step.JobID)
 		}
 	}
 	if err := s.Jobs.Cancel(ctx, tx, jobs); err != nil {
-		return driven, fmt.Errorf("task %s: take back jobs: %w", t.ID, err)
+		return fmt.Errorf("task %s: take back jobs: %w", t.ID, err)
 	}
-	return driven, nil
+	return nil
 }

@@ -18,10 +18,6 @@ import (
 	"rackflow.dev/flow/store/db"
 )
 
-// interruptGrace is how long the tasks that wait for a rack wait for the driver of a cancelled task to stop. The queries
-// TaskRackBusy and TaskPlan say the same.
-const interruptGrace = time.Minute
-
 // onRack runs fn in a transaction with the rack locked. Whoever ends a task locks its rack first and its row after that:
 // ending a task and promoting those that wait for it is one step, and everybody does it in the same order.
 func (s *Service) onRack(ctx context.Context, rack uuid.UUID, fn func(tx pgx.Tx, waiting int32) error) error {
@@ -144,7 +140,11 @@ func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID) error 
 	busy := false
 	if !s.Settings.AllowOverlap {
 		// The driver comes back here when it has stopped, and a job does when the minute is over.
-		if busy, err = q.TaskRackBusy(ctx, db.TaskRackBusyParams{RackID: rack}); err != nil {
+		until, err := q.TaskRackBusy(ctx, db.TaskRackBusyParams{RackID: rack})
+		if busy = err == nil; busy {
+			err = s.Jobs.InsertRelease(ctx, tx, rack, until)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("rack %s: %w", rack, err)
 		}
 	}
@@ -216,9 +216,16 @@ func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRo
 	if err != nil {
 		return false, err
 	}
-	p := db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted, Plan: doc, Stages: int32(len(plan.Stages)), AppliedRuleID: w.Task.AppliedRuleID}
-	if plan.RuleID != uuid.Nil && !planFrozen(w.Request) {
-		p.AppliedRuleID = &plan.RuleID
+	p := db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted, Plan: doc, Stages: int32(len(plan.Stages))}
+	if plan.RuleID != uuid.Nil {
+		// Held until the transaction ends. That of a frozen plan may have been deleted, which does not matter to the plan.
+		rows, err := q.RuleCandidates(ctx, db.RuleCandidatesParams{RuleID: &plan.RuleID})
+		if err != nil {
+			return false, fmt.Errorf("rule %s: %w", plan.RuleID, err)
+		}
+		if len(rows) > 0 {
+			p.AppliedRuleID = &plan.RuleID
+		}
 	}
 	jobs, err := s.Jobs.InsertStarts(ctx, tx, []uuid.UUID{w.Task.ID})
 	if err != nil {
@@ -280,11 +287,6 @@ func (s *Service) fit(plan rules.Plan) error {
 		return fault.Precondition("%v", err)
 	}
 	return nil
-}
-
-func planFrozen(request []byte) bool {
-	var opt Options
-	return json.Unmarshal(request, &opt) == nil && opt.Frozen
 }
 
 // ruleOf finds the rule that governs an operation on one rack, and holds it until the transaction ends.

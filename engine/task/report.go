@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,8 +72,11 @@ func reportText(t db.Task, plan rules.Plan, steps []db.TaskStep, components bool
 	if t.StartedAt == nil {
 		return "", nil
 	}
-	doc, err := json.Marshal(NewReport(t, plan, steps, components))
-	return string(doc), err
+	var doc strings.Builder
+	enc := json.NewEncoder(&doc)
+	enc.SetEscapeHTML(false) // devices answer in HTML at times, and this would make six bytes of each bracket
+	err := enc.Encode(NewReport(t, plan, steps, components))
+	return strings.TrimSuffix(doc.String(), "\n"), err
 }
 
 // NewReport makes the report of a task from its plan and its opened steps, which are in stage and step order; with what is

@@ -84,10 +84,7 @@ func (s *Service) unfinishedRest(ctx context.Context, q *db.Queries, id uuid.UUI
 	if old.Task.State != db.TaskStateFailed && old.Task.State != db.TaskStateTerminated {
 		return old, plan, fault.Precondition("task %s is %s: only failed and terminated tasks can be retried", id, old.Task.State)
 	}
-	next, err := q.TaskRetriedBy(ctx, db.TaskRetriedByParams{ID: &id})
-	if err == nil {
-		return old, plan, fault.Precondition("task %s has been retried already, as task %s", id, next)
-	} else if !errors.Is(err, store.ErrNotFound) {
+	if err := notRetried(ctx, q, id); err != nil {
 		return old, plan, err
 	}
 	if err := json.Unmarshal(old.Plan, &plan); err != nil {
@@ -118,6 +115,17 @@ func (s *Service) unfinishedRest(ctx context.Context, q *db.Queries, id uuid.UUI
 		return old, plan, err
 	}
 	return old, plan, s.fit(plan)
+}
+
+// notRetried refuses a task that has been retried.
+func notRetried(ctx context.Context, q *db.Queries, id uuid.UUID) error {
+	next, err := q.TaskRetriedBy(ctx, db.TaskRetriedByParams{ID: &id})
+	if err == nil {
+		return fault.Precondition("task %s has been retried already, as task %s", id, next)
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("retry of task %s: %w", id, err)
+	}
+	return nil
 }
 
 // matches refuses a frozen plan that the inventory no longer agrees with: a component that is gone, is in another rack or

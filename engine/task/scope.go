@@ -61,6 +61,9 @@ func targets(ctx context.Context, q *db.Queries, scope inventory.Scope, filter i
 		}
 		sortIDs(racks)
 	}
+	if len(racks) == 0 && len(rows) > 0 {
+		return nil, fault.Precondition("no selected components: the filters leave none of those it names")
+	}
 	if len(racks) == 0 {
 		return nil, fault.Precondition("no valid racks found for request: %s", nothing(scope))
 	}

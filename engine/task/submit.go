@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -82,6 +83,9 @@ func (s *Service) Submit(ctx context.Context, req Request) (Submission, error) {
 	if len(req.IdempotencyKey) > maxKey {
 		return Submission{}, fault.Invalid("idempotency-key", "has %d bytes, at most %d are allowed", len(req.IdempotencyKey), maxKey)
 	}
+	if !utf8.ValidString(req.IdempotencyKey) {
+		return Submission{}, fault.Invalid("idempotency-key", "is not UTF-8")
+	}
 	drafts, err := s.drafts(ctx, req)
 	if err != nil {
 		return Submission{}, err
@@ -99,6 +103,7 @@ func (s *Service) Submit(ctx context.Context, req Request) (Submission, error) {
 				return Submission{}, err
 			}
 			// Tasks of earlier batches exist and run: their ids must reach the caller.
+			s.Log.Error("racks not admitted", "racks", len(batch), "err", err)
 			for _, d := range batch {
 				refusals = append(refusals, Refusal{RackID: d.rackID, Err: err})
 			}

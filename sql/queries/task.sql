@@ -171,10 +171,14 @@ WITH t AS (
 SELECT id FROM t;
 
 -- name: TaskRackBusy :one
--- Whether a driver of a task that was cancelled on the rack less than a minute ago has not stopped.
-SELECT EXISTS (SELECT FROM task JOIN task_step ON task_step.task_id = task.id
+-- Until when the tasks that wait for a rack are kept waiting: for a minute after the last cancellation there whose driver
+-- has not stopped. No row: they are not.
+SELECT (task.finished_at + interval '60 seconds')::timestamptz AS until
+FROM task JOIN task_step ON task_step.task_id = task.id
     JOIN node ON node.incarnation = task_step.node
-    WHERE task.rack_id = @rack_id AND task.state = 'terminated' AND task.finished_at > now() - interval '60 seconds');
+WHERE task.rack_id = @rack_id AND task.state = 'terminated' AND task.finished_at > now() - interval '60 seconds'
+ORDER BY task.finished_at DESC
+LIMIT 1;
 
 -- name: TaskRetriedBy :one
 SELECT id FROM task WHERE retry_of = @id;

@@ -70,9 +70,15 @@ SELECT open_steps, stage_error, deadline_at, coalesce((SELECT waiting FROM r), 0
 
 -- name: StepGate :one
 -- Notes since when a driven step waits until its components are ready and what it was warned of, says so in the task's
--- message, and tells the watchers. No row: the step or its task is in other hands.
+-- message, and tells the watchers. A warning gives way to what another step of the task waits for. No row: the step or its
+-- task is in other hands.
 WITH t AS (
-    UPDATE task SET message = @message, updated_at = clock_timestamp()
+    UPDATE task
+    SET updated_at = clock_timestamp(),
+        message = CASE WHEN sqlc.narg('gate_since')::timestamptz IS NULL AND EXISTS (SELECT FROM task_step AS other
+            WHERE other.task_id = task.id AND other.gate_since IS NOT NULL AND other.state = 'running'
+                AND (other.stage, other.step) <> (@stage, @step))
+            THEN task.message ELSE @message END
     WHERE task.id = @task_id AND task.state = 'running'
     RETURNING task.id, task.rack_id, task.state, task.message
 ), s AS (

@@ -917,21 +917,25 @@ func (q *Queries) TaskPromote(ctx context.Context, arg TaskPromoteParams) (uuid.
 }
 
 const taskRackBusy = `-- name: TaskRackBusy :one
-SELECT EXISTS (SELECT FROM task JOIN task_step ON task_step.task_id = task.id
+SELECT (task.finished_at + interval '60 seconds')::timestamptz AS until
+FROM task JOIN task_step ON task_step.task_id = task.id
     JOIN node ON node.incarnation = task_step.node
-    WHERE task.rack_id = $1 AND task.state = 'terminated' AND task.finished_at > now() - interval '60 seconds')
+WHERE task.rack_id = $1 AND task.state = 'terminated' AND task.finished_at > now() - interval '60 seconds'
+ORDER BY task.finished_at DESC
+LIMIT 1
 `
 
 type TaskRackBusyParams struct {
 	RackID uuid.UUID
 }
 
-// Whether a driver of a task that was cancelled on the rack less than a minute ago has not stopped.
-func (q *Queries) TaskRackBusy(ctx context.Context, arg TaskRackBusyParams) (bool, error) {
+// Until when the tasks that wait for a rack are kept waiting: for a minute after the last cancellation there whose driver
+// has not stopped. No row: they are not.
+func (q *Queries) TaskRackBusy(ctx context.Context, arg TaskRackBusyParams) (time.Time, error) {
 	row := q.db.QueryRow(ctx, taskRackBusy, arg.RackID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+	var until time.Time
+	err := row.Scan(&until)
+	return until, err
 }
 
 const taskRetriedBy = `-- name: TaskRetriedBy :one

@@ -427,13 +427,18 @@ func (q *Queries) StepEnd(ctx context.Context, arg StepEndParams) (StepEndRow, e
 
 const stepGate = `-- name: StepGate :one
 WITH t AS (
-    UPDATE task SET message = $1, updated_at = clock_timestamp()
-    WHERE task.id = $2 AND task.state = 'running'
+    UPDATE task
+    SET updated_at = clock_timestamp(),
+        message = CASE WHEN $1::timestamptz IS NULL AND EXISTS (SELECT FROM task_step AS other
+            WHERE other.task_id = task.id AND other.gate_since IS NOT NULL AND other.state = 'running'
+                AND (other.stage, other.step) <> ($2, $3))
+            THEN task.message ELSE $4 END
+    WHERE task.id = $5 AND task.state = 'running'
     RETURNING task.id, task.rack_id, task.state, task.message
 ), s AS (
-    UPDATE task_step SET gate_since = $3::timestamptz, warning = $4
+    UPDATE task_step SET gate_since = $1::timestamptz, warning = $6
     FROM t
-    WHERE task_step.task_id = t.id AND task_step.stage = $5 AND task_step.step = $6
+    WHERE task_step.task_id = t.id AND task_step.stage = $2 AND task_step.step = $3
         AND task_step.epoch = $7 AND task_step.node IS NOT DISTINCT FROM $8 AND task_step.state = 'running'
     RETURNING t.id, t.rack_id, t.state, t.message
 ), e AS (
@@ -446,12 +451,12 @@ SELECT id FROM s
 `
 
 type StepGateParams struct {
-	Message       string
-	TaskID        uuid.UUID
 	GateSince     *time.Time
-	Warning       string
 	Stage         int32
 	Step          int32
+	Message       string
+	TaskID        uuid.UUID
+	Warning       string
 	Epoch         int32
 	Node          *uuid.UUID
 	StageNumber   int32
@@ -461,15 +466,16 @@ type StepGateParams struct {
 }
 
 // Notes since when a driven step waits until its components are ready and what it was warned of, says so in the task's
-// message, and tells the watchers. No row: the step or its task is in other hands.
+// message, and tells the watchers. A warning gives way to what another step of the task waits for. No row: the step or its
+// task is in other hands.
 func (q *Queries) StepGate(ctx context.Context, arg StepGateParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, stepGate,
-		arg.Message,
-		arg.TaskID,
 		arg.GateSince,
-		arg.Warning,
 		arg.Stage,
 		arg.Step,
+		arg.Message,
+		arg.TaskID,
+		arg.Warning,
 		arg.Epoch,
 		arg.Node,
 		arg.StageNumber,
