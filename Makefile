@@ -27,8 +27,9 @@ test: ## Run every test against a real PostgreSQL, with the race detector
 	@command -v "$$($(GO) env CC)" >/dev/null || .ci/apt gcc libc6-dev # the race detector's
 	$(GO) run ./store/storetest/shared $(GO) test -race -timeout 8m $(TESTFLAGS) ./...
 
-chaos: ## Run the long proofs whole: 200 kills, long outages
+chaos: ## Run the long proofs whole: 200 kills, long outages, 500 plays with queues
 	@.ci/postgres
+	RAPID_CHECKS=500 $(GO) test -race -timeout 30m -count 1 -v -run 'OneAfterTheOther|WhateverHappens' ./engine
 	FLOW_CHAOS_KILLS=200 FLOW_CHAOS_OUTAGE=20s $(GO) test -race -timeout 60m -count 1 -v -run 'Crash|Outage|Nodes|Graceful|Cancel' ./cmd/flow
 
 bench: build ## Measure a running server and compare with the numbers to hold

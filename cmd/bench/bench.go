@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -63,6 +64,12 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		}
 		if err := start(ctx, dir); err != nil {
 			return err
+		}
+		if !b.inventory {
+			b.say("a report with components")
+			if err := b.measureDetails(ctx, dir+"/details"); err != nil {
+				return errors.Join(err, b.server.stop())
+			}
 		}
 		defer func() {
 			if stop := b.server.stop(); err == nil {
@@ -159,6 +166,19 @@ func (b *bench) loads(ctx context.Context) error {
 		}
 		b.say("run %d of %d: %s, racks: %d", run+1, b.runs, slow.kind, gapRacks)
 		if err := b.load(ctx, load{rule: slow, racks: gapRacks, rounds: 1, gapsOnly: true, report: true}); err != nil {
+			return err
+		}
+		for _, q := range []struct {
+			racks int
+			rule  rule
+		}{{1, rule{}}, {queueRacks, rule{}}, {queueRacks, slow}} {
+			b.say("run %d of %d: tasks queued %d deep, racks: %d", run+1, b.runs, queueDeep, q.racks)
+			if err := b.measureQueue(ctx, q.racks, q.rule); err != nil {
+				return err
+			}
+		}
+		b.say("run %d of %d: explaining and reporting", run+1, b.runs)
+		if err := errors.Join(b.measureExplain(ctx), b.measureReport(ctx, reportPlain)); err != nil {
 			return err
 		}
 		b.say("run %d of %d: memory with %d tasks running", run+1, b.runs, bigRacks)

@@ -48,11 +48,12 @@ type watcher struct {
 	moved   chan struct{} // closed and replaced when a task ends
 	err     error         // the stream is over
 	running map[string]bool
-	most    int // tasks that ran at once
+	most    int             // tasks that ran at once
+	spans   map[string]span // by task
 }
 
 func newWatcher() *watcher {
-	return &watcher{ended: map[string]ending{}, running: map[string]bool{}, moved: make(chan struct{})}
+	return &watcher{ended: map[string]ending{}, running: map[string]bool{}, spans: map[string]span{}, moved: make(chan struct{})}
 }
 
 // run follows the stream until it or ctx ends. It begins with the oldest event, so that nothing can come too early.
@@ -81,9 +82,14 @@ func (w *watcher) note(e *flowopsv1.TaskEvent) {
 	switch e.GetKind() {
 	case flowopsv1.TaskEventKind_TASK_EVENT_KIND_TASK_STARTED:
 		w.running[id] = true
+		w.spans[id] = span{rack: e.GetRackId().GetId(), start: e.GetAt().AsTime()}
 		w.most = max(w.most, len(w.running))
 	case flowopsv1.TaskEventKind_TASK_EVENT_KIND_TASK_FINISHED:
 		delete(w.running, id)
+		if s, ok := w.spans[id]; ok {
+			s.end = e.GetAt().AsTime()
+			w.spans[id] = s
+		}
 		w.ended[id] = ending{
 			status: e.GetStatus(), recorded: e.GetAt().AsTime(), seen: now, message: e.GetMessage(), reason: e.GetError(),
 		}

@@ -59,3 +59,17 @@ func TestGaps(t *testing.T) {
 		})
 	}
 }
+
+func TestGapsOfQueuesAreThoseBetweenTasksOfOneRack(t *testing.T) {
+	t.Parallel()
+	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
+	w := newWatcher()
+	w.spans = map[string]span{
+		"a1": {"a", at(0), at(10)}, "a2": {"a", at(13), at(20)}, "a3": {"a", at(19), at(30)}, // begins before a2 has ended
+		"b1": {"b", at(5), at(15)}, "b2": {"b", at(22), at(30)}, "b3": {"b", at(32), at(40)},
+	}
+	gaps, overtakings := w.queueGaps([][]string{{"a1", "b1"}, {"b2", "a2"}, {"a3", "b3"}})
+	if diff := cmp.Diff([]float64{7, 3, -1, 2}, gaps); diff != "" || overtakings != 1 {
+		t.Errorf("%d overtakings, want 1; gaps:%s", overtakings, diff)
+	}
+}

@@ -96,14 +96,7 @@ func (b *bench) load(ctx context.Context, l load) error {
 
 // submit asks for one operation on the first racks and returns the ids of the tasks.
 func (b *bench) submit(ctx context.Context, l load, off bool) ([]string, error) {
-	scope := &flowv1.OperationTargetSpec{}
-	targets := &flowv1.RackTargets{}
-	for _, r := range b.racks[:l.racks] {
-		targets.Targets = append(targets.Targets, &flowv1.RackTarget{
-			Identifier: &flowv1.RackTarget_Id{Id: &flowv1.UUID{Id: r.id}},
-		})
-	}
-	scope.Targets = &flowv1.OperationTargetSpec_Racks{Racks: targets}
+	scope := rackTargets(b.racks[:l.racks])
 	var res *flowv1.SubmitTaskResponse
 	var err error
 	if off {

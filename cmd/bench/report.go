@@ -30,6 +30,15 @@ const (
 	latencyRecorded
 	gapMedian
 	gapP95
+	queueDrain
+	queueCPU
+	queueOvertakings
+	queueGapMedian
+	queueGapP95
+	queueGapMax
+	explainMedian
+	reportPlain
+	reportDetailed
 	memoryIdle
 	memoryBusy
 	memoryLarge
@@ -78,16 +87,29 @@ var quantities = map[quantity]struct{ name, unit string }{
 	latencyRecorded: {"submit to recorded, p50", "ms"},
 	gapMedian:       {"gap between two stages, p50", "ms"},
 	gapP95:          {"gap between two stages, p95", "ms"},
-	memoryIdle:      {"memory, idle", "MB"},
-	memoryBusy:      {"memory, 500 tasks running", "MB"},
-	memoryLarge:     {"memory, 1,000 tasks running", "MB"},
-	memoryEver:      {"memory, highest of this life", "MB"},
-	tasksAtOnce:     {"tasks running at once", ""},
-	cpuIdle:         {"CPU per second, idle, flow", "ms"},
-	coldAgain:       {"cold start, initialised", "s"},
-	coldFirst:       {"cold start, first ever", "s"},
-	createRate:      {"racks created per second", "/s"},
-	createCPU:       {"CPU per rack created, flow", "ms"},
+
+	// Racks with tasks queued five deep.
+	queueDrain:       {"queued five deep, submit to end", "s"},
+	queueCPU:         {"queued five deep, CPU per task, flow", "ms"},
+	queueOvertakings: {"tasks begun before an earlier one ended", ""},
+	queueGapMedian:   {"gap between two tasks of a rack, p50", "ms"},
+	queueGapP95:      {"gap between two tasks of a rack, p95", "ms"},
+	queueGapMax:      {"gap between two tasks of a rack, max", "ms"},
+
+	explainMedian:  {"Explain, power on, p50", "ms"},
+	reportPlain:    {"report of a rack's task", "bytes"},
+	reportDetailed: {"report of a rack's task, with components", "bytes"},
+
+	memoryIdle:  {"memory, idle", "MB"},
+	memoryBusy:  {"memory, 500 tasks running", "MB"},
+	memoryLarge: {"memory, 1,000 tasks running", "MB"},
+	memoryEver:  {"memory, highest of this life", "MB"},
+	tasksAtOnce: {"tasks running at once", ""},
+	cpuIdle:     {"CPU per second, idle, flow", "ms"},
+	coldAgain:   {"cold start, initialised", "s"},
+	coldFirst:   {"cold start, first ever", "s"},
+	createRate:  {"racks created per second", "/s"},
+	createCPU:   {"CPU per rack created, flow", "ms"},
 
 	// Calls on a full inventory.
 	listRacks:         {"GetListOfRacks, 100 racks whole, p50", "ms"},
@@ -139,6 +161,13 @@ var targets = map[key]struct {
 	{gapP95, gapRacks, ruleKind{}}:                       {50, false},
 	{gapP95, gapRacks, ruleKind{verify: true}}:           {50, false},
 	{gapP95, gapRacks, ruleKind{hold: holdGap}}:          {50, false},
+	{queueOvertakings, queueRacks, ruleKind{}}:           {0, false},
+	{queueGapP95, 1, ruleKind{}}:                         {50, false},
+	{queueGapP95, queueRacks, ruleKind{}}:                {50, false},
+	{queueGapP95, queueRacks, ruleKind{hold: holdGap}}:   {50, false},
+	{quantity: explainMedian, racks: explainRacks}:       {1000, false},
+	{quantity: reportPlain}:                              {32 << 10, false},
+	{quantity: reportDetailed}:                           {32 << 10, false},
 	{quantity: memoryIdle}:                               {60, false},
 	{memoryLarge, largeRacks, ruleKind{hold: holdLarge}}: {200, false},
 	{quantity: coldAgain}:                                {2, false},
@@ -187,7 +216,11 @@ func (r *report) add(k key, v float64) {
 	if i < 0 {
 		i = len(r.Rows)
 		w := &row{key: k, Name: quantities[k.quantity].name, Unit: quantities[k.quantity].unit, Racks: k.racks}
-		if k.racks > 0 && k.quantity < memoryIdle {
+		switch {
+		case k.racks == 0:
+		case k.quantity >= queueDrain && k.quantity <= explainMedian && k.rule == (ruleKind{}):
+			w.Rule = "built-in"
+		case k.quantity < memoryIdle:
 			w.Rule = k.rule.String()
 		}
 		r.Rows = append(r.Rows, w)
@@ -235,7 +268,7 @@ func (r *report) finish() {
 		if !ok {
 			continue
 		}
-		miss := (w.Median - t.limit) / t.limit
+		miss := (w.Median - t.limit) / max(t.limit, 1) // of a limit of 0 there is no part
 		if t.atLeast {
 			miss = -miss
 		}

@@ -34,7 +34,7 @@ type server struct {
 }
 
 // startServer starts the binary and waits until it is ready. took counts from the moment before the process is made.
-func startServer(ctx context.Context, flow, dataDir string) (s *server, took time.Duration, err error) {
+func startServer(ctx context.Context, flow, dataDir string, flags ...string) (s *server, took time.Duration, err error) {
 	addr, err := freeAddress()
 	if err != nil {
 		return nil, 0, err
@@ -45,7 +45,7 @@ func startServer(ctx context.Context, flow, dataDir string) (s *server, took tim
 		return nil, 0, err
 	}
 	defer log.Close()
-	cmd := exec.Command(flow, "serve", "--data-dir", dataDir, "--listen", addr, "--sim", "--sim-latency", "0")
+	cmd := exec.Command(flow, append([]string{"serve", "--data-dir", dataDir, "--listen", addr, "--sim", "--sim-latency", "0"}, flags...)...)
 	cmd.Env = environment(os.Environ())
 	cmd.Stdout, cmd.Stderr = log, log
 	// Ctrl-C is for the benchmark, which stops the server in order.

@@ -151,15 +151,19 @@ func (s *pastStep) open(at time.Time) bool {
 	return !at.Before(s.StartedAt) && (end == nil || !at.After(*end))
 }
 
+// stepOf finds the step a command belongs to. Of several it is the one that was opened last: what a cancelled task left
+// open counts for a while although the next task may have begun.
 func (h *history) stepOf(e sim.Entry) *pastStep {
+	var last *pastStep
 	for _, p := range h.byRack[h.racks[e.Components[0]]] {
 		for _, s := range p.steps {
-			if s.plan.ComponentType == e.Type && s.open(e.At) && slices.Contains(s.sends(), e.Operation) {
-				return s
+			if s.plan.ComponentType == e.Type && s.open(e.At) && slices.Contains(s.sends(), e.Operation) &&
+				(last == nil || s.StartedAt.After(last.StartedAt)) {
+				last = s
 			}
 		}
 	}
-	return nil
+	return last
 }
 
 // around tells what was open on a rack when a command arrived.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ const goOnLimit = 10 * time.Second
 type life struct {
 	killedAt time.Time
 	readyAt  time.Time // zero: it was killed again without waiting for that
-	running  []string  // the tasks that were not finished at the kill
+	running  []string  // the tasks that were to be worked on at the kill
 	after    int64     // the newest event at the kill
 }
 
@@ -34,6 +35,9 @@ type killer struct {
 	watch  *follower
 	random *rand.Rand
 	lives  []life
+
+	// aim, when set, waits for a moment worth a kill, at most for a while; a third of the kills come then.
+	aim func()
 }
 
 // kill kills the server and starts it again. Half of the kills come just after a command has arrived, when its outcome
@@ -43,9 +47,13 @@ func (k *killer) kill() {
 	s := k.server
 	s.t.Helper()
 	eventually(s.t, goOnLimit, "a task is under way", func() bool { return len(k.unfinished()) > 0 })
-	if k.random.IntN(2) == 0 {
+	switch {
+	case k.aim != nil && k.random.IntN(3) == 0:
+		k.aim()
+		k.after(10 * time.Millisecond)
+	case k.random.IntN(2) == 0:
 		k.after(300 * time.Millisecond)
-	} else {
+	default:
 		k.awaitCommand()
 		k.after(3 * time.Millisecond)
 	}
@@ -92,8 +100,9 @@ func (k *killer) after(most time.Duration) {
 	k.lives = append(k.lives, l)
 }
 
+// unfinished lists the tasks that are being worked on, or are about to be.
 func (k *killer) unfinished() []string {
-	return query(k.server.t, k.conn, pgx.RowTo[string], "SELECT id::text FROM task WHERE finished_at IS NULL")
+	return query(k.server.t, k.conn, pgx.RowTo[string], "SELECT id::text FROM task WHERE state IN ('pending', 'running')")
 }
 
 // report logs what the kills hit, and holds the server to going on with the work in time.
@@ -111,7 +120,7 @@ func (k *killer) report(h *history, watch *follower) {
 	}
 	unknown, again := 0, 0
 	for _, p := range h.tasks {
-		if p.State == db.TaskStateFailed {
+		if p.State == db.TaskStateFailed && strings.Contains(p.Message, "outcome unknown") {
 			unknown++
 		}
 		for _, s := range p.steps {
@@ -151,11 +160,15 @@ func (h *history) unrecorded(lives []life) (resets, others int) {
 	return resets, others
 }
 
-// wentOn lists how long after a server was ready each of the tasks that its former life had left made progress.
+// wentOn lists how long after a server was ready each of the tasks that its former life had left made progress. Those
+// that waited for others have no progress to make.
 func (h *history) wentOn(died, ready time.Time) []time.Duration {
 	left := map[uuid.UUID]bool{}
-	for id, p := range h.tasks {
-		left[id] = p.CreatedAt.Before(died) && (p.FinishedAt == nil || p.FinishedAt.After(died))
+	for _, e := range h.events {
+		if e.At.After(died) {
+			continue
+		}
+		left[e.TaskID] = e.State != db.TaskStateWaiting && e.Kind != db.EventKindTaskFinished
 	}
 	var waits []time.Duration
 	for _, e := range h.events {

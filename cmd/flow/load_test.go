@@ -191,6 +191,36 @@ type target = flowv1.OperationTargetSpec
 // askFunc submits an operation on a target, with a description.
 type askFunc func(context.Context, flowv1connect.FlowClient, *target, string) (*flowv1.SubmitTaskResponse, error)
 
+// queueing is ask for tasks that wait where they conflict with others.
+func queueing(ask askFunc, timeout time.Duration) askFunc {
+	return func(ctx context.Context, c flowv1connect.FlowClient, spec *target, text string) (*flowv1.SubmitTaskResponse, error) {
+		return ask(ctx, queueingClient{c, queueOptions(timeout)}, spec, text)
+	}
+}
+
+// queueingClient adds queue options to what it is asked to submit.
+type queueingClient struct {
+	flowv1connect.FlowClient
+	options *flowv1.QueueOptions
+}
+
+func (c queueingClient) PowerOnRack(ctx context.Context, m *flowv1.PowerOnRackRequest) (*flowv1.SubmitTaskResponse, error) {
+	m.QueueOptions = c.options
+	return c.FlowClient.PowerOnRack(ctx, m)
+}
+
+func (c queueingClient) PowerResetRack(ctx context.Context, m *flowv1.PowerResetRackRequest) (*flowv1.SubmitTaskResponse, error) {
+	m.QueueOptions = c.options
+	return c.FlowClient.PowerResetRack(ctx, m)
+}
+
+func queueOptions(timeout time.Duration) *flowv1.QueueOptions {
+	return &flowv1.QueueOptions{
+		ConflictStrategy:    flowv1.ConflictStrategy_CONFLICT_STRATEGY_QUEUE,
+		QueueTimeoutSeconds: int32(timeout / time.Second),
+	}
+}
+
 func askOn(rule *flowv1.UUID) askFunc {
 	return func(ctx context.Context, c flowv1connect.FlowClient, spec *target, text string) (*flowv1.SubmitTaskResponse, error) {
 		return c.PowerOnRack(ctx, &flowv1.PowerOnRackRequest{TargetSpec: spec, Description: text, RuleId: rule})
@@ -298,7 +328,7 @@ func (l *load) submit(ctx context.Context, rack int, c choice, description strin
 func (l *load) lookUp(ctx context.Context, rack int, description string) (string, error) {
 	for ; ; pause(20 * time.Millisecond) {
 		res, err := l.flow.ListTasks(ctx, &flowv1.ListTasksRequest{
-			RackId: l.racks[rack], Pagination: &flowv1.Pagination{Limit: 3},
+			RackId: l.racks[rack], Pagination: &flowv1.Pagination{Limit: 10},
 		})
 		if err == nil {
 			for _, task := range res.GetTasks() {

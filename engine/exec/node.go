@@ -98,7 +98,8 @@ func (x *Executor) tend(ctx context.Context, others bool, strangers map[stepArgs
 		err = x.sweep(limited, staleAfter, uuid.Nil)
 	}
 	strangers, derr := x.disown(limited, strangers)
-	if err = errors.Join(err, derr, x.interruptEnded(limited)); err != nil && ctx.Err() == nil {
+	// The job that ends a task's wait may have died with its node.
+	if err = errors.Join(err, derr, x.interruptEnded(limited), x.tasks.SweepOverdue(limited)); err != nil && ctx.Err() == nil {
 		x.log.Warn("sweep", "err", err)
 	}
 	return strangers
@@ -147,7 +148,8 @@ func (x *Executor) rejoin(ctx context.Context) {
 // sweep takes over the work of nodes that have not been heard of for so long, and of the earlier lives of one whose id is
 // given, and finds wake-ups that were lost.
 func (x *Executor) sweep(ctx context.Context, stale time.Duration, earlier uuid.UUID) error {
-	return store.InTx(ctx, x.store.Engine, func(tx pgx.Tx) error {
+	var freed []uuid.UUID // racks whose tasks may have waited for a driver that is no more
+	err := store.InTx(ctx, x.store.Engine, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		// Whoever deletes a node's row takes its work over; others wait for the row and then find it gone.
 		dead, err := q.NodeReap(ctx, db.NodeReapParams{Self: x.node.incarnation, NodeID: earlier, StaleAfter: stale})
@@ -165,6 +167,9 @@ func (x *Executor) sweep(ctx context.Context, stale time.Duration, earlier uuid.
 		var orphans []stepArgs
 		for _, r := range rows {
 			orphans = append(orphans, stepArgs{Task: r.TaskID, Stage: r.Stage, Step: r.Step, Epoch: r.Epoch})
+		}
+		if freed, err = q.StepForget(ctx); err != nil {
+			return fmt.Errorf("steps of ended tasks: %w", err)
 		}
 		if len(dead) > 0 {
 			if err := q.LeaderGiveUp(ctx, db.LeaderGiveUpParams{Leaders: names}); err != nil {
@@ -204,6 +209,10 @@ func (x *Executor) sweep(ctx context.Context, stale time.Duration, earlier uuid.
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return x.tasks.ReleaseRacks(ctx, freed)
 }
 
 // revoke gives steps a new epoch, whoever has them.
@@ -247,7 +256,8 @@ func (x *Executor) rewake(ctx context.Context, tx pgx.Tx, steps []stepArgs) erro
 }
 
 // disown gives back the steps that are stamped with this node but that no drive here stands for: a commit whose answer
-// was lost may have claimed them. Only what is seen twice in a row counts; a claim may be on its way to its drive.
+// was lost may have claimed them. Only what is seen twice in a row counts; a claim may be on its way to its drive. A step
+// whose task has ended meanwhile loses its stamp, which tasks may wait for.
 func (x *Executor) disown(ctx context.Context, before map[stepArgs]bool) (map[stepArgs]bool, error) {
 	rows, err := db.New(x.store.Engine).StepListOwn(ctx, db.StepListOwnParams{Node: &x.node.incarnation})
 	if err != nil {
@@ -263,14 +273,28 @@ func (x *Executor) disown(ctx context.Context, before map[stepArgs]bool) (map[st
 	x.mu.Unlock()
 	strangers := map[stepArgs]bool{}
 	var orphans []stepArgs
+	var freed []uuid.UUID
 	for _, r := range rows {
 		s := stepArgs{Task: r.TaskID, Stage: r.Stage, Step: r.Step, Epoch: r.Epoch}
 		if driven[s] {
 			continue
 		}
-		if strangers[s] = true; before[s] {
+		switch strangers[s] = true; {
+		case !before[s]:
+		case !r.Ended:
 			orphans = append(orphans, s)
+		default:
+			freed = append(freed, r.RackID)
+			err := db.New(x.store.Engine).StepRelease(ctx, db.StepReleaseParams{
+				TaskID: s.Task, Stage: s.Stage, Step: s.Step, Epoch: s.Epoch, Node: &x.node.incarnation,
+			})
+			if err != nil {
+				return strangers, fmt.Errorf("steps of ended tasks: %w", err)
+			}
 		}
+	}
+	if err := x.tasks.ReleaseRacks(ctx, freed); err != nil {
+		return strangers, err
 	}
 	if len(orphans) == 0 {
 		return strangers, nil

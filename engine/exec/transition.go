@@ -398,11 +398,16 @@ func (d *drive) handOver(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	if err := d.park(ctx, d.x.now()); !errors.Is(err, errParked) && !errors.Is(err, errLost) {
+	switch err := d.park(ctx, d.x.now()); {
+	case errors.Is(err, errParked):
+		return nil
+	case errors.Is(err, errLost): // the task may have ended, and others wait for this driver to stop
+		d.release(ctx)
+		return nil
+	default:
 		d.x.log.Warn("step stays stamped with this node", "task", d.task, "err", err)
 		return err
 	}
-	return nil
 }
 
 // release says that nobody drives the step any more, where its task has ended.

@@ -100,6 +100,24 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("racks with waiting tasks: %w", err)
 	}
+	return s.ReleaseRacks(ctx, racks)
+}
+
+// overdueAfter is how late the job that ends a task's wait may be before others do its work.
+const overdueAfter = time.Second
+
+// SweepOverdue looks after the queues with tasks whose time is over and that nobody has ended.
+func (s *Service) SweepOverdue(ctx context.Context) error {
+	before := s.Now().Add(-overdueAfter)
+	racks, err := db.New(s.Store.Engine).RackListOverdue(ctx, db.RackListOverdueParams{Before: &before})
+	if err != nil {
+		return fmt.Errorf("racks with overdue tasks: %w", err)
+	}
+	return s.ReleaseRacks(ctx, racks)
+}
+
+// ReleaseRacks is ReleaseRack for many, one after the other.
+func (s *Service) ReleaseRacks(ctx context.Context, racks []uuid.UUID) error {
 	var errs []error
 	for _, rack := range racks {
 		errs = append(errs, s.ReleaseRack(ctx, rack))

@@ -99,6 +99,12 @@ SELECT * FROM rack WHERE id = @id FOR UPDATE;
 SELECT id, nvl_domain_id, rack_group_id, waiting, deleted_at FROM rack
 WHERE id = ANY (@ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
+-- name: RackListOverdue :many
+-- The racks that tasks wait for whose time in the queue was over before a time.
+SELECT id FROM rack
+WHERE waiting > 0 AND EXISTS (SELECT FROM task
+    WHERE task.rack_id = rack.id AND task.state = 'waiting' AND task.finished_at IS NULL AND task.queue_expires_at < @before);
+
 -- name: RackListWaiting :many
 -- The racks that tasks wait for.
 SELECT id FROM rack WHERE waiting > 0;

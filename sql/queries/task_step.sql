@@ -24,14 +24,18 @@ WITH t AS (
 SELECT id FROM s;
 
 -- name: StepClaim :one
--- Takes a step that nobody drives. No row: it is driven, ended or was given a newer epoch.
+-- Takes a step that nobody drives. The task is held: whoever ends it must know whether its steps are driven. No row: it is
+-- driven, ended or was given a newer epoch.
+WITH t AS (
+    SELECT id, rack_id, deadline_at FROM task WHERE task.id = @task_id AND task.state = 'running' FOR SHARE
+)
 UPDATE task_step
 SET node = @node
-FROM task, task_plan
-WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+FROM t, task_plan
+WHERE task_step.task_id = t.id AND task_step.stage = @stage AND task_step.step = @step
     AND task_step.epoch = @epoch AND task_step.node IS NULL AND task_step.state = 'running'
-    AND task.id = task_step.task_id AND task.state = 'running' AND task_plan.task_id = task_step.task_id
-RETURNING sqlc.embed(task_step), task.rack_id, task.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request;
+    AND task_plan.task_id = t.id
+RETURNING sqlc.embed(task_step), t.rack_id, t.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request;
 
 -- name: StepEnd :one
 -- Ends a driven step and counts it off its stage; the first failure stays with the task until the stage has ended. The rack
@@ -67,6 +71,15 @@ WITH r AS (
     FROM t WHERE open_steps = 0
 )
 SELECT open_steps, stage_error, deadline_at, coalesce((SELECT waiting FROM r), 0)::integer AS waiting FROM t;
+
+-- name: StepForget :many
+-- Takes the stamps of nodes that are no more from steps of tasks that have ended, and says on which racks: tasks may wait
+-- there for these drivers to stop.
+UPDATE task_step SET node = NULL
+FROM task
+WHERE task_step.node IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.incarnation = task_step.node)
+    AND task.id = task_step.task_id AND task.finished_at IS NOT NULL
+RETURNING task.rack_id;
 
 -- name: StepGate :one
 -- Notes since when a driven step waits until its components are ready and what it was warned of, says so in the task's
@@ -126,16 +139,18 @@ SELECT task_deadline_at, deadline_at FROM s;
 SELECT * FROM task_step WHERE task_id = ANY (@task_ids::uuid[]) ORDER BY task_id, stage, step;
 
 -- name: StepPark :one
--- Gives a driven step back until its due time, under a new epoch for the job that will wake it. No row: the step or its
--- task is in other hands.
+-- Gives a driven step back until its due time, under a new epoch for the job that will wake it. The task is held: whoever
+-- ends it must know whether its steps are driven. No row: the step or its task is in other hands.
+WITH t AS (
+    SELECT id FROM task WHERE task.id = @task_id AND task.state = 'running' FOR SHARE
+)
 UPDATE task_step
 SET epoch = task_step.epoch + 1, node = NULL, job_id = @job_id, due_at = @due_at, action = @action, batch = @batch,
     attempt = @attempt, action_started_at = @action_started_at, completed = @completed, failed = @failed,
     results = @results
-FROM task
-WHERE task_step.task_id = @task_id AND task_step.stage = @stage AND task_step.step = @step
+FROM t
+WHERE task_step.task_id = t.id AND task_step.stage = @stage AND task_step.step = @step
     AND task_step.epoch = @epoch AND task_step.node IS NOT DISTINCT FROM @node AND task_step.state = 'running'
-    AND task.id = task_step.task_id AND task.state = 'running'
 RETURNING task_step.epoch;
 
 -- name: StepTakeOver :many
@@ -172,10 +187,10 @@ WHERE task_step.state = 'running' AND task_step.node IS NULL AND task.state = 'r
                 AND river_job.attempted_by[cardinality(river_job.attempted_by)] = ANY (@dead::text[])));
 
 -- name: StepListOwn :many
--- Steps that a node is said to drive.
-SELECT task_step.task_id, task_step.stage, task_step.step, task_step.epoch
+-- Steps that a node is said to drive, those of tasks that have ended among them.
+SELECT task_step.task_id, task_step.stage, task_step.step, task_step.epoch, task.rack_id, (task.finished_at IS NOT NULL)::boolean AS ended
 FROM task_step JOIN task ON task.id = task_step.task_id
-WHERE task_step.node = @node AND task_step.state = 'running' AND task.state = 'running';
+WHERE task_step.node = @node AND task_step.state = 'running';
 
 -- name: StepRelease :exec
 -- A driver has stopped without an outcome because its task has ended. A step of a running task keeps its stamp: whoever

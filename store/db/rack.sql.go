@@ -497,6 +497,37 @@ func (q *Queries) RackListBySerial(ctx context.Context, arg RackListBySerialPara
 	return items, nil
 }
 
+const rackListOverdue = `-- name: RackListOverdue :many
+SELECT id FROM rack
+WHERE waiting > 0 AND EXISTS (SELECT FROM task
+    WHERE task.rack_id = rack.id AND task.state = 'waiting' AND task.finished_at IS NULL AND task.queue_expires_at < $1)
+`
+
+type RackListOverdueParams struct {
+	Before *time.Time
+}
+
+// The racks that tasks wait for whose time in the queue was over before a time.
+func (q *Queries) RackListOverdue(ctx context.Context, arg RackListOverdueParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, rackListOverdue, arg.Before)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const rackListTaken = `-- name: RackListTaken :many
 SELECT id, manufacturer, serial, external_id, (deleted_at IS NOT NULL)::boolean AS deleted FROM rack
 WHERE id = $1

@@ -261,21 +261,24 @@ func (q *Queries) StepCheckpoint(ctx context.Context, arg StepCheckpointParams) 
 }
 
 const stepClaim = `-- name: StepClaim :one
+WITH t AS (
+    SELECT id, rack_id, deadline_at FROM task WHERE task.id = $5 AND task.state = 'running' FOR SHARE
+)
 UPDATE task_step
 SET node = $1
-FROM task, task_plan
-WHERE task_step.task_id = $2 AND task_step.stage = $3 AND task_step.step = $4
-    AND task_step.epoch = $5 AND task_step.node IS NULL AND task_step.state = 'running'
-    AND task.id = task_step.task_id AND task.state = 'running' AND task_plan.task_id = task_step.task_id
-RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.state, task_step.action, task_step.batch, task_step.attempt, task_step.action_started_at, task_step.intent, task_step.due_at, task_step.deadline_at, task_step.total, task_step.completed, task_step.failed, task_step.results, task_step.error, task_step.gate_since, task_step.warning, task_step.epoch, task_step.node, task_step.job_id, task_step.started_at, task_step.finished_at, task.rack_id, task.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request
+FROM t, task_plan
+WHERE task_step.task_id = t.id AND task_step.stage = $2 AND task_step.step = $3
+    AND task_step.epoch = $4 AND task_step.node IS NULL AND task_step.state = 'running'
+    AND task_plan.task_id = t.id
+RETURNING task_step.task_id, task_step.stage, task_step.step, task_step.state, task_step.action, task_step.batch, task_step.attempt, task_step.action_started_at, task_step.intent, task_step.due_at, task_step.deadline_at, task_step.total, task_step.completed, task_step.failed, task_step.results, task_step.error, task_step.gate_since, task_step.warning, task_step.epoch, task_step.node, task_step.job_id, task_step.started_at, task_step.finished_at, t.rack_id, t.deadline_at AS task_deadline_at, task_plan.plan, task_plan.request
 `
 
 type StepClaimParams struct {
 	Node   *uuid.UUID
-	TaskID uuid.UUID
 	Stage  int32
 	Step   int32
 	Epoch  int32
+	TaskID uuid.UUID
 }
 
 type StepClaimRow struct {
@@ -286,14 +289,15 @@ type StepClaimRow struct {
 	Request        json.RawMessage
 }
 
-// Takes a step that nobody drives. No row: it is driven, ended or was given a newer epoch.
+// Takes a step that nobody drives. The task is held: whoever ends it must know whether its steps are driven. No row: it is
+// driven, ended or was given a newer epoch.
 func (q *Queries) StepClaim(ctx context.Context, arg StepClaimParams) (StepClaimRow, error) {
 	row := q.db.QueryRow(ctx, stepClaim,
 		arg.Node,
-		arg.TaskID,
 		arg.Stage,
 		arg.Step,
 		arg.Epoch,
+		arg.TaskID,
 	)
 	var i StepClaimRow
 	err := row.Scan(
@@ -423,6 +427,36 @@ func (q *Queries) StepEnd(ctx context.Context, arg StepEndParams) (StepEndRow, e
 		&i.Waiting,
 	)
 	return i, err
+}
+
+const stepForget = `-- name: StepForget :many
+UPDATE task_step SET node = NULL
+FROM task
+WHERE task_step.node IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.incarnation = task_step.node)
+    AND task.id = task_step.task_id AND task.finished_at IS NOT NULL
+RETURNING task.rack_id
+`
+
+// Takes the stamps of nodes that are no more from steps of tasks that have ended, and says on which racks: tasks may wait
+// there for these drivers to stop.
+func (q *Queries) StepForget(ctx context.Context) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, stepForget)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var rack_id uuid.UUID
+		if err := rows.Scan(&rack_id); err != nil {
+			return nil, err
+		}
+		items = append(items, rack_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const stepGate = `-- name: StepGate :one
@@ -655,9 +689,9 @@ func (q *Queries) StepListLost(ctx context.Context, arg StepListLostParams) ([]S
 }
 
 const stepListOwn = `-- name: StepListOwn :many
-SELECT task_step.task_id, task_step.stage, task_step.step, task_step.epoch
+SELECT task_step.task_id, task_step.stage, task_step.step, task_step.epoch, task.rack_id, (task.finished_at IS NOT NULL)::boolean AS ended
 FROM task_step JOIN task ON task.id = task_step.task_id
-WHERE task_step.node = $1 AND task_step.state = 'running' AND task.state = 'running'
+WHERE task_step.node = $1 AND task_step.state = 'running'
 `
 
 type StepListOwnParams struct {
@@ -669,9 +703,11 @@ type StepListOwnRow struct {
 	Stage  int32
 	Step   int32
 	Epoch  int32
+	RackID uuid.UUID
+	Ended  bool
 }
 
-// Steps that a node is said to drive.
+// Steps that a node is said to drive, those of tasks that have ended among them.
 func (q *Queries) StepListOwn(ctx context.Context, arg StepListOwnParams) ([]StepListOwnRow, error) {
 	rows, err := q.db.Query(ctx, stepListOwn, arg.Node)
 	if err != nil {
@@ -686,6 +722,8 @@ func (q *Queries) StepListOwn(ctx context.Context, arg StepListOwnParams) ([]Ste
 			&i.Stage,
 			&i.Step,
 			&i.Epoch,
+			&i.RackID,
+			&i.Ended,
 		); err != nil {
 			return nil, err
 		}
@@ -698,14 +736,16 @@ func (q *Queries) StepListOwn(ctx context.Context, arg StepListOwnParams) ([]Ste
 }
 
 const stepPark = `-- name: StepPark :one
+WITH t AS (
+    SELECT id FROM task WHERE task.id = $14 AND task.state = 'running' FOR SHARE
+)
 UPDATE task_step
 SET epoch = task_step.epoch + 1, node = NULL, job_id = $1, due_at = $2, action = $3, batch = $4,
     attempt = $5, action_started_at = $6, completed = $7, failed = $8,
     results = $9
-FROM task
-WHERE task_step.task_id = $10 AND task_step.stage = $11 AND task_step.step = $12
-    AND task_step.epoch = $13 AND task_step.node IS NOT DISTINCT FROM $14 AND task_step.state = 'running'
-    AND task.id = task_step.task_id AND task.state = 'running'
+FROM t
+WHERE task_step.task_id = t.id AND task_step.stage = $10 AND task_step.step = $11
+    AND task_step.epoch = $12 AND task_step.node IS NOT DISTINCT FROM $13 AND task_step.state = 'running'
 RETURNING task_step.epoch
 `
 
@@ -719,15 +759,15 @@ type StepParkParams struct {
 	Completed       int32
 	Failed          int32
 	Results         json.RawMessage
-	TaskID          uuid.UUID
 	Stage           int32
 	Step            int32
 	Epoch           int32
 	Node            *uuid.UUID
+	TaskID          uuid.UUID
 }
 
-// Gives a driven step back until its due time, under a new epoch for the job that will wake it. No row: the step or its
-// task is in other hands.
+// Gives a driven step back until its due time, under a new epoch for the job that will wake it. The task is held: whoever
+// ends it must know whether its steps are driven. No row: the step or its task is in other hands.
 func (q *Queries) StepPark(ctx context.Context, arg StepParkParams) (int32, error) {
 	row := q.db.QueryRow(ctx, stepPark,
 		arg.JobID,
@@ -739,11 +779,11 @@ func (q *Queries) StepPark(ctx context.Context, arg StepParkParams) (int32, erro
 		arg.Completed,
 		arg.Failed,
 		arg.Results,
-		arg.TaskID,
 		arg.Stage,
 		arg.Step,
 		arg.Epoch,
 		arg.Node,
+		arg.TaskID,
 	)
 	var epoch int32
 	err := row.Scan(&epoch)
