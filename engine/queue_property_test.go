@@ -332,8 +332,8 @@ func (p *party) claims() map[uuid.UUID]claim {
 	return claims
 }
 
-// held is a rack as the events so far have left it.
-type held struct {
+// rackLoad is a rack as the events so far have left it.
+type rackLoad struct {
 	active  []uuid.UUID
 	waiting []uuid.UUID // in the order they came
 	since   time.Time   // since when it is the first one's turn; zero: it is not
@@ -343,11 +343,11 @@ type held struct {
 func (p *party) judge(rt *rapid.T) (waited int) {
 	rt.Helper()
 	claims := p.claims()
-	racks := map[uuid.UUID]*held{}
+	racks := map[uuid.UUID]*rackLoad{}
 	for _, e := range p.events() {
 		h := racks[e.RackID]
 		if h == nil {
-			h = &held{}
+			h = &rackLoad{}
 			racks[e.RackID] = h
 		}
 		among := func(list []uuid.UUID) (uuid.UUID, bool) {

@@ -72,14 +72,6 @@ func (b *bench) cancel(id uuid.UUID) {
 	}
 }
 
-// all are the components of a rack.
-func (r rack) all() (ids []uuid.UUID) {
-	for _, list := range r.components {
-		ids = append(ids, list...)
-	}
-	return ids
-}
-
 func (r rack) trays() []uuid.UUID    { return r.components[hardware.Compute] }
 func (r rack) switches() []uuid.UUID { return r.components[hardware.NVSwitch] }
 func (r rack) shelves() []uuid.UUID  { return r.components[hardware.PowerShelf] }

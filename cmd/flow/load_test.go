@@ -191,8 +191,8 @@ type target = flowv1.OperationTargetSpec
 // askFunc submits an operation on a target, with a description.
 type askFunc func(context.Context, flowv1connect.FlowClient, *target, string) (*flowv1.SubmitTaskResponse, error)
 
-// queueing is ask for tasks that wait where they conflict with others.
-func queueing(ask askFunc, timeout time.Duration) askFunc {
+// waitingFor is ask for tasks that wait where they conflict with others.
+func waitingFor(ask askFunc, timeout time.Duration) askFunc {
 	return func(ctx context.Context, c flowv1connect.FlowClient, spec *target, text string) (*flowv1.SubmitTaskResponse, error) {
 		return ask(ctx, queueingClient{c, queueOptions(timeout)}, spec, text)
 	}

@@ -259,7 +259,7 @@ func (c *throng) submitOne(ctx context.Context, rack, n int, random *rand.Rand) 
 		w.queue = time.Duration(1+random.IntN(2)) * time.Second
 	}
 	w.fails = c.fails[w.name]
-	w.choice.ask = queueing(w.choice.ask, w.queue)
+	w.choice.ask = waitingFor(w.choice.ask, w.queue)
 	id, err := c.submit(ctx, rack, w.choice, fmt.Sprintf("%s, number %d of rack %d", w.name, n, rack))
 	if err == nil {
 		c.wishes[rack][id] = w
@@ -565,7 +565,7 @@ func TestOneOfTwoNodesDiesWhileTasksWait(t *testing.T) {
 	watch, unfollow := follow(t, living.ops)
 	ids := createRacks(t, living.flow, racks)
 	rule := createRule(t, living.flow, hardware.PowerOn, "nodes", nodeRule)
-	ask := queueing(askOn(rule), time.Hour)
+	ask := waitingFor(askOn(rule), time.Hour)
 
 	tasks := make([][]string, racks)
 	var group sync.WaitGroup

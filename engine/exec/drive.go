@@ -32,12 +32,14 @@ type drive struct {
 	x        *Executor
 	task     uuid.UUID
 	rack     uuid.UUID
+	job      int64 // the River job that drives
 	plan     rules.Plan
 	options  task.Options
 	deadline time.Time // of the task
 	began    time.Time
 	driving  bool // at is a step this drive has
 	at       cursor
+	next     *drive // the task that waited for the rack and was started where this one ended
 
 	overridden bool                     // it has been said that the readiness check is overridden
 	lastMoment time.Time                // of a rehearsal: when its last moment ended
@@ -58,7 +60,7 @@ type startWorker struct {
 // Work starts a pending task by opening its first stage, and drives on.
 func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error {
 	x := w.x
-	d := &drive{x: x, task: job.Args.Task, began: x.now()}
+	d := &drive{x: x, task: job.Args.Task, job: job.ID, began: x.now()}
 	// A few at a time: tasks that run go before tasks that are still to start.
 	select {
 	case x.starts <- struct{}{}:
@@ -84,12 +86,14 @@ func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error
 	if err := d.load(row.RackID, row.Plan, row.Request); err != nil {
 		return d.giveUp(ctx, db.TaskStatePending, err)
 	}
-	ctx, leave := x.enter(ctx, d)
-	defer leave()
-	return d.run(ctx, func(ctx context.Context) (bool, error) {
+	driving, leave := x.enter(ctx, d)
+	err = d.run(driving, func(ctx context.Context) (bool, error) {
 		defer started()
 		return d.start(ctx)
 	})
+	leave()
+	started()
+	return d.follow(ctx, err)
 }
 
 type stepWorker struct {
@@ -100,13 +104,13 @@ type stepWorker struct {
 // Work takes a step that is due and drives on.
 func (w *stepWorker) Work(ctx context.Context, job *river.Job[stepArgs]) error {
 	x := w.x
-	d := &drive{x: x, task: job.Args.Task, began: x.now()}
+	d := &drive{x: x, task: job.Args.Task, job: job.ID, began: x.now()}
 	d.place.Store(&job.Args)
 	// Registered before the claim: the sweep looks for claimed steps that no drive of this process stands for.
-	ctx, leave := x.enter(ctx, d)
+	driving, leave := x.enter(ctx, d)
 	defer leave()
 	var row db.StepClaimRow
-	err := x.persist(ctx, func(ctx context.Context) (err error) {
+	err := x.persist(driving, func(ctx context.Context) (err error) {
 		row, err = db.New(x.store.Engine).StepClaim(ctx, db.StepClaimParams{
 			TaskID: d.task, Stage: job.Args.Stage, Step: job.Args.Step, Epoch: job.Args.Epoch, Node: &x.node.incarnation,
 		})
@@ -123,10 +127,25 @@ func (w *stepWorker) Work(ctx context.Context, job *river.Job[stepArgs]) error {
 		d.at, err = cursorOf(row.TaskStep)
 	}
 	if err != nil {
-		return d.giveUp(ctx, db.TaskStateRunning, err)
+		return d.giveUp(driving, db.TaskStateRunning, err)
 	}
 	d.deadline, d.driving = *row.TaskDeadlineAt, true
-	return d.run(ctx, func(context.Context) (bool, error) { return true, nil })
+	err = d.run(driving, goOn)
+	leave()
+	return d.follow(ctx, err)
+}
+
+// goOn is the beginning of a run that has its step already.
+func goOn(context.Context) (bool, error) { return true, nil }
+
+// follow goes on with the tasks that waited for the rack, as long as each is started where the one before has ended.
+func (d *drive) follow(ctx context.Context, err error) error {
+	for n := d.next; n != nil && err == nil; n = n.next {
+		driving, leave := n.x.enter(ctx, n)
+		err = n.run(driving, goOn)
+		leave()
+	}
+	return err
 }
 
 func (d *drive) load(rack uuid.UUID, plan, options []byte) error {

@@ -90,6 +90,7 @@ func (d *drive) wake(ctx context.Context, tx pgx.Tx, o opening) error {
 }
 
 func (d *drive) enter(o opening, now time.Time) {
+	d.driving = true
 	d.at = cursor{stage: o.stage, step: int(o.steps[0]), deadline: o.deadlines[0], actionStarted: now}
 	d.place.Store(&stepArgs{Task: d.task, Stage: int32(o.stage), Step: o.steps[0]})
 }
@@ -97,31 +98,16 @@ func (d *drive) enter(o opening, now time.Time) {
 // start opens the first stage of the pending task; false when it is not pending any more.
 func (d *drive) start(ctx context.Context) (bool, error) {
 	now := d.x.now()
-	d.deadline = now.Add(d.x.scaled(time.Duration(d.plan.Budget)))
-	o, ok := d.open(0, now)
-	if !ok {
-		return false, fmt.Errorf("%w: the plan has nothing to do", errFault)
-	}
-	if _, err := task.Next(db.TaskStatePending, task.Start); err != nil {
+	o, err := d.begin(now)
+	if err != nil {
 		return false, err
 	}
-	err := d.x.persist(ctx, func(ctx context.Context) error {
-		params := db.TaskStartParams{
-			ID: d.task, Message: task.MessageRunning, Stage: int32(o.stage), StageNumber: int32(d.plan.Stages[o.stage].Number),
-			Stages: int32(len(d.plan.Stages)), DeadlineAt: &d.deadline, StartedAt: now,
-			Steps: o.steps, Totals: o.totals, Deadlines: o.deadlines, Nodes: o.nodes, JobIds: o.jobs,
-		}
+	err = d.x.persist(ctx, func(ctx context.Context) error {
 		if len(o.steps) == 1 { // no jobs to add, so the statement is the whole transaction
-			_, err := db.New(d.x.store.Engine).TaskStart(ctx, params)
+			_, err := db.New(d.x.store.Engine).TaskStart(ctx, d.startParams(o, now))
 			return err
 		}
-		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
-			if err := d.wake(ctx, tx, o); err != nil {
-				return err
-			}
-			_, err := db.New(tx).TaskStart(ctx, params)
-			return err
-		})
+		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error { return d.startIn(ctx, tx, o, now) })
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -129,10 +115,59 @@ func (d *drive) start(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("start: %w", err)
 	}
 	d.enter(o, now)
-	d.driving = true
+	d.started()
+	return true, nil
+}
+
+// begin plans the opening of the first stage of a task that starts.
+func (d *drive) begin(now time.Time) (opening, error) {
+	d.deadline = now.Add(d.x.scaled(time.Duration(d.plan.Budget)))
+	o, ok := d.open(0, now)
+	if !ok {
+		return o, fmt.Errorf("%w: the plan has nothing to do", errFault)
+	}
+	_, err := task.Next(db.TaskStatePending, task.Start)
+	return o, err
+}
+
+func (d *drive) startParams(o opening, now time.Time) db.TaskStartParams {
+	return db.TaskStartParams{
+		ID: d.task, Message: task.MessageRunning, Stage: int32(o.stage), StageNumber: int32(d.plan.Stages[o.stage].Number),
+		Stages: int32(len(d.plan.Stages)), DeadlineAt: &d.deadline, StartedAt: now,
+		Steps: o.steps, Totals: o.totals, Deadlines: o.deadlines, Nodes: o.nodes, JobIds: o.jobs,
+	}
+}
+
+func (d *drive) startIn(ctx context.Context, tx pgx.Tx, o opening, now time.Time) error {
+	if err := d.wake(ctx, tx, o); err != nil {
+		return err
+	}
+	_, err := db.New(tx).TaskStart(ctx, d.startParams(o, now))
+	return err
+}
+
+// started tells watchers and log that the task runs, when that has been committed.
+func (d *drive) started() {
 	d.x.watch.Poke()
 	d.x.log.Info("task started", "task", d.task, "rack", d.rack, "operation", d.plan.Operation.String(), "rule", d.plan.RuleName)
-	return true, nil
+}
+
+// adopter lets this drive go on with the next task of its rack, which is started where this one ends.
+func (d *drive) adopter() *task.Adopter {
+	return &task.Adopter{JobID: d.job, Start: func(ctx context.Context, tx pgx.Tx, id uuid.UUID, plan rules.Plan, opt task.Options) error {
+		now := d.x.now()
+		n := &drive{x: d.x, task: id, rack: d.rack, job: d.job, plan: plan, options: opt, began: now}
+		o, err := n.begin(now)
+		if err == nil {
+			err = n.startIn(ctx, tx, o, now)
+		}
+		if err != nil {
+			return fmt.Errorf("start task %s: %w", id, err)
+		}
+		n.enter(o, now)
+		d.next = n
+		return nil
+	}}
 }
 
 // checkpoint records the cursor after an act. announce tells the watchers which action made progress.
@@ -263,7 +298,7 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 	var message string
 	now := d.x.now()
 	err := d.x.persist(ctx, func(ctx context.Context) error {
-		more, final = false, ""
+		more, final, d.next = false, "", nil
 		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
 			q := db.New(tx)
 			row, err := q.StepEnd(ctx, d.endParams(failure))
@@ -289,7 +324,7 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 			if err != nil || row.Waiting == 0 {
 				return lostIfNone(err)
 			}
-			return d.x.tasks.Release(ctx, tx, d.rack)
+			return d.x.tasks.Release(ctx, tx, d.rack, d.adopter())
 		})
 	})
 	if err != nil {
@@ -302,6 +337,9 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 	}
 	if final != "" {
 		d.told(final, message)
+	}
+	if d.next != nil {
+		d.next.started()
 	}
 	if more {
 		d.enter(next, now)

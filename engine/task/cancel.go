@@ -46,7 +46,7 @@ func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
 			return err
 		}
 		if waiting > 0 {
-			return s.Release(ctx, tx, t.RackID)
+			return s.Release(ctx, tx, t.RackID, nil)
 		}
 		return nil
 	})

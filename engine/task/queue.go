@@ -58,7 +58,7 @@ func (s *Service) Fail(ctx context.Context, id, rack uuid.UUID, from db.TaskStat
 		if err != nil || !ended || waiting == 0 {
 			return err
 		}
-		return s.Release(ctx, tx, rack)
+		return s.Release(ctx, tx, rack, nil)
 	})
 }
 
@@ -85,7 +85,7 @@ func (s *Service) ReleaseRack(ctx context.Context, rack uuid.UUID) error {
 		if !released {
 			return nil
 		}
-		return s.Release(ctx, tx, rack)
+		return s.Release(ctx, tx, rack, nil)
 	})
 	if released {
 		s.Watch.Poke()
@@ -149,7 +149,9 @@ func (s *Service) RemoveOld(ctx context.Context) error {
 // Release promotes the tasks that wait for a rack, oldest first, up to the first that conflicts with one that is active or
 // ahead of it. It belongs into every transaction that ends a task of the rack; the rack is locked. Tasks whose time is over
 // end here as well, so that none can be promoted after it.
-func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID) error {
+//
+// The first task that is promoted goes to adopt, when there is one, which starts it in the same transaction.
+func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID, adopt *Adopter) error {
 	q := db.New(tx)
 	waiting, err := q.TaskListWaiting(ctx, db.TaskListWaitingParams{RackID: rack})
 	if err != nil || len(waiting) == 0 {
@@ -183,9 +185,12 @@ func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID) error 
 			busy = true // of those behind it, only the expired ones still matter
 			continue
 		}
-		stays, err := s.promote(ctx, tx, w, len(waiting)-i-1)
+		stays, promoted, err := s.promote(ctx, tx, w, len(waiting)-i-1, adopt)
 		if err != nil {
 			return fmt.Errorf("promote task %s: %w", w.Task.ID, err)
+		}
+		if promoted {
+			adopt = nil
 		}
 		if stays {
 			ahead = append(ahead, other{footprint: f, id: w.Task.ID, state: db.TaskStatePending})
@@ -202,9 +207,16 @@ func expired(message string) string {
 	return MessageExpired
 }
 
+// Adopter is a driver that goes on with a task as soon as it is promoted, so that the rack does not stand idle until a job
+// is fetched.
+type Adopter struct {
+	JobID int64 // the driver's own; the task is known to clients as handed over with it
+	Start func(ctx context.Context, tx pgx.Tx, id uuid.UUID, plan rules.Plan, opt Options) error
+}
+
 // promote lets a task go on whose turn it is: its rule and its components are looked up again, and what is found now
-// counts. It reports whether those behind it have to mind it.
-func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRow, behind int) (stays bool, err error) {
+// counts. It reports whether those behind it have to mind it, and whether it goes on.
+func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRow, behind int, adopt *Adopter) (stays, promoted bool, err error) {
 	q := db.New(tx)
 	plan, err := s.replan(ctx, q, w)
 	var unlinked *unlinkedError
@@ -214,47 +226,60 @@ func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRo
 		if limit := s.queueLimit(); behind >= limit {
 			_, err := s.end(ctx, q, w.Task.ID, w.Task.State, Expire, fmt.Sprintf(
 				"Terminated: rack waiting queue is full while target linkage is unavailable (%d/%d tasks): %v", behind, limit, unlinked))
-			return false, err
+			return false, false, err
 		}
-		return true, q.TaskDefer(ctx, db.TaskDeferParams{ID: w.Task.ID, Message: cut(messageUnlinked+unlinked.Error(), maxMessage)})
+		return true, false, q.TaskDefer(ctx, db.TaskDeferParams{ID: w.Task.ID, Message: cut(messageUnlinked+unlinked.Error(), maxMessage)})
 	case fault.KindOf(err) == fault.KindPrecondition:
 		to, nerr := Next(w.Task.State, Promote)
 		if nerr != nil {
-			return false, nerr
+			return false, false, nerr
 		}
 		if _, err := q.TaskPromote(ctx, db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted}); err != nil {
-			return false, err
+			return false, false, err
 		}
 		_, eerr := s.end(ctx, q, w.Task.ID, to, Fail, FailureMessage(err.Error()))
-		return false, eerr
+		return false, false, eerr
 	case err != nil:
-		return false, err
+		return false, false, err
 	}
 	doc, err := json.Marshal(plan)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	p := db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted, Plan: doc, Stages: int32(len(plan.Stages))}
 	if plan.RuleID != uuid.Nil {
 		// Held until the transaction ends. That of a frozen plan may have been deleted, which does not matter to the plan.
 		rows, err := q.RuleCandidates(ctx, db.RuleCandidatesParams{RuleID: &plan.RuleID})
 		if err != nil {
-			return false, fmt.Errorf("rule %s: %w", plan.RuleID, err)
+			return false, false, fmt.Errorf("rule %s: %w", plan.RuleID, err)
 		}
 		if len(rows) > 0 {
 			p.AppliedRuleID = &plan.RuleID
 		}
 	}
-	jobs, err := s.Jobs.InsertStarts(ctx, tx, []uuid.UUID{w.Task.ID})
-	if err != nil {
-		return false, fmt.Errorf("start job: %w", err)
+	if adopt != nil {
+		p.JobID = &adopt.JobID
+	} else {
+		jobs, err := s.Jobs.InsertStarts(ctx, tx, []uuid.UUID{w.Task.ID})
+		if err != nil {
+			return false, false, fmt.Errorf("start job: %w", err)
+		}
+		p.JobID = &jobs[0]
 	}
-	p.JobID = &jobs[0]
 	if _, err := q.TaskPromote(ctx, p); err != nil {
-		return false, err
+		return false, false, err
+	}
+	if adopt != nil {
+		var opt Options
+		if err := json.Unmarshal(w.Request, &opt); err != nil {
+			return false, false, fmt.Errorf("stored request: %w", err)
+		}
+		if err := adopt.Start(ctx, tx, w.Task.ID, plan, opt); err != nil {
+			return false, false, err
+		}
 	}
 	s.Log.Info("task promoted", "task", w.Task.ID, "rack", w.Task.RackID)
-	return true, nil
+	return true, true, nil
 }
 
 // unlinkedError says which components of a waiting task can't be addressed yet.

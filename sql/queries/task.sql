@@ -191,7 +191,7 @@ SELECT task_id, plan FROM task_plan WHERE task_id = ANY (@task_ids::uuid[]);
 WITH t AS (
     UPDATE task
     SET state = 'running', message = @message, stage = @stage, open_steps = cardinality(@steps::integer[]),
-        deadline_at = @deadline_at, started_at = now(), updated_at = now()
+        deadline_at = @deadline_at, started_at = clock_timestamp(), updated_at = clock_timestamp()
     WHERE task.id = @id AND task.state = 'pending'
     RETURNING task.id, rack_id, state, message
 ), input AS (
@@ -199,9 +199,9 @@ WITH t AS (
         unnest(@deadlines::timestamptz[]) AS deadline_at, unnest(@nodes::uuid[]) AS node,
         unnest(@job_ids::bigint[]) AS job_id
 ), s AS (
-    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id)
+    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id, started_at)
     SELECT t.id, @stage, input.step, input.total, input.deadline_at, @started_at,
-        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0)
+        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0), clock_timestamp()
     FROM t, input
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage)

@@ -957,7 +957,7 @@ const taskStart = `-- name: TaskStart :one
 WITH t AS (
     UPDATE task
     SET state = 'running', message = $1, stage = $2, open_steps = cardinality($3::integer[]),
-        deadline_at = $4, started_at = now(), updated_at = now()
+        deadline_at = $4, started_at = clock_timestamp(), updated_at = clock_timestamp()
     WHERE task.id = $5 AND task.state = 'pending'
     RETURNING task.id, rack_id, state, message
 ), input AS (
@@ -965,9 +965,9 @@ WITH t AS (
         unnest($7::timestamptz[]) AS deadline_at, unnest($8::uuid[]) AS node,
         unnest($9::bigint[]) AS job_id
 ), s AS (
-    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id)
+    INSERT INTO task_step (task_id, stage, step, total, deadline_at, action_started_at, node, job_id, started_at)
     SELECT t.id, $2, input.step, input.total, input.deadline_at, $10,
-        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0)
+        nullif(input.node, '00000000-0000-0000-0000-000000000000'), nullif(input.job_id, 0), clock_timestamp()
     FROM t, input
 ), e AS (
     INSERT INTO event (kind, task_id, rack_id, state, message, stages, stage)
