@@ -141,6 +141,13 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // list joins what is to be said of components, at most ten of them.
 func list(parts []string, sep string) string {
 	const most = 10

@@ -142,6 +142,25 @@ func TestFaultsShowInARehearsalAsTheyWouldInATask(t *testing.T) {
 			`{"component_type": "powershelf", "stage": 1, "main_operation": {"name": "PowerControl"}, ` + onVerify + `}`,
 			sim.Fault{Kind: sim.WrongState, Call: hardware.CapPowerControl}, 5 * time.Minute, "timeout after 5m0s waiting for power status On (attempts: 11)", "",
 		},
+		"a query that hangs ends with the verification, whatever the step allows (D-31.16)": {
+			`{"component_type": "powershelf", "stage": 1, "timeout": "20m", "main_operation": {"name": "PowerControl"}, ` + onVerify + `}`,
+			sim.Fault{Kind: sim.Hang, Call: hardware.CapPowerStatus}, 5*time.Minute + 30*time.Second,
+			"timeout after 5m0s waiting for power status On (attempts: 1)", "",
+		},
+		"many queries that hang have the time of one between them (D-31.16)": {
+			`{"component_type": "powershelf", "stage": 1, "timeout": "1m", "max_parallel": 1, "main_operation": {"name": "PowerControl"},
+			"post_operation": [{"name": "VerifyReachability", "timeout": "5m", "poll_interval": "10s",
+				"parameters": {"component_types": ["powershelf", "nvswitch", "compute"], "require_all": true}}]}`,
+			sim.Fault{Kind: sim.Hang, Call: hardware.CapPowerStatus}, 5*time.Minute + 10*time.Second,
+			"timeout after 5m0s waiting for components to become reachable: [PowerShelf NVSwitch Compute]", "",
+		},
+		"slow answers do not make a verification longer than it may be (D-31.16)": {
+			`{"component_type": "powershelf", "stage": 1, "max_parallel": 1, "main_operation": {"name": "PowerControl"},
+			"post_operation": [{"name": "VerifyReachability", "timeout": "1m", "poll_interval": "5s",
+				"parameters": {"component_types": ["compute", "nvswitch"], "require_all": true}}]}`,
+			sim.Fault{Kind: sim.Slow, Delay: 59 * time.Second, Call: hardware.CapPowerStatus}, 65 * time.Second,
+			"timeout after 1m0s waiting for components to become reachable", "",
+		},
 		"a step that hangs for ever ends with its budget": {
 			`{"component_type": "powershelf", "stage": 1, "timeout": "1m", "retry": {"max_attempts": 2, "initial_interval": "1s", "backoff_coefficient": 1},
 			"main_operation": {"name": "PowerControl"}}`,

@@ -81,9 +81,12 @@ func (d *drive) verifyReachability(ctx context.Context, a rules.PlanAction, _ []
 	}
 	open := slices.DeleteFunc(slices.Clone(a.Types), found)
 	absent := map[hardware.ComponentType]map[componentID]string{}
-	look := func(ctx context.Context, limit time.Duration) bool {
+	deadline := d.at.actionStarted.Add(d.x.scaled(time.Duration(a.Timeout)))
+	look := func(ctx context.Context, _ time.Duration) bool {
+		// A round is many queries, which have the time of one between them (D-31.16).
+		end := latest(d.x.now(), deadline).Add(d.x.scaled(time.Duration(a.PollInterval)))
 		open = slices.DeleteFunc(open, func(t hardware.ComponentType) bool {
-			absent[t] = d.unreachable(ctx, t, limit)
+			absent[t] = d.unreachable(ctx, t, func() time.Duration { return min(d.x.limit(a), end.Sub(d.x.now())) })
 			if n := len(absent[t]); n > 0 && (a.RequireAll || n == len(d.plan.Components[t])) {
 				return false
 			}
@@ -106,10 +109,10 @@ func (d *drive) verifyReachability(ctx context.Context, a rules.PlanAction, _ []
 
 // unreachable asks for a type in chunks of the step's size and says of which components there is no answer, and why. An
 // error ends the round for the type: none of it has been found then.
-func (d *drive) unreachable(ctx context.Context, t hardware.ComponentType, limit time.Duration) map[componentID]string {
+func (d *drive) unreachable(ctx context.Context, t hardware.ComponentType, left func() time.Duration) map[componentID]string {
 	absent := map[componentID]string{}
 	for _, chunk := range rules.Batches(d.plan.Components[t], d.stepPlan().MaxParallel) {
-		readings, err := d.powerStatus(ctx, hardware.Target{Type: t, Components: chunk}, limit)
+		readings, err := d.powerStatus(ctx, hardware.Target{Type: t, Components: chunk}, left())
 		if err != nil {
 			for _, c := range d.plan.Components[t] {
 				absent[c.ID] = err.Error()
