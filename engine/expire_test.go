@@ -166,6 +166,7 @@ func TestATaskWhoseTargetsHaveLostTheirLinkageWaitsOn(t *testing.T) {
 			b.is(next, db.TaskStateWaiting, task.MessageQueued)
 			b.is(apart, db.TaskStateWaiting, task.MessageQueued) // behind the next, which conflicts with the first
 			c.then(head, tray)
+			b.until("the look at the queue", func() bool { return b.state(head) == c.head })
 			b.is(head, c.head, c.text)
 			b.is(next, c.next)
 			if c.text == full || c.text == waits || c.text == expired {

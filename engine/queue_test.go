@@ -416,6 +416,7 @@ func TestANodeThatJoinsLooksAfterQueues(t *testing.T) {
 	busy, patient := wait("busy")
 	b.exec("DELETE FROM river_job")
 	b.join(idle)
+	b.until("the look at the queues", func() bool { return value[int](b, "SELECT count(*) FROM task WHERE state = 'waiting'") == 1 })
 	b.is(next, db.TaskStatePending, task.MessagePromoted)
 	b.is(late, db.TaskStateTerminated, task.MessageExpired)
 	b.is(busy, db.TaskStatePending)

@@ -205,7 +205,7 @@ func TestTasksThatNeverStartedAreRetriedWhole(t *testing.T) {
 			b.cancel(active)
 		},
 		"failed at its promotion": func(active, id uuid.UUID) {
-			b.exec("DELETE FROM operation_rule WHERE id = (SELECT (request->>'rule_id')::uuid FROM task_plan WHERE task_id = $1)", id)
+			b.exec(`UPDATE operation_rule SET definition = '{"steps": []}' WHERE id = (SELECT (request->>'rule_id')::uuid FROM task_plan WHERE task_id = $1)`, id)
 			b.cancel(active)
 			b.is(id, db.TaskStateFailed)
 		},
@@ -222,6 +222,23 @@ func TestTasksThatNeverStartedAreRetriedWhole(t *testing.T) {
 		if d := cmp.Diff(plan(id), plan(again)); d != "" || stage != 2 {
 			t.Errorf("%s: from stage %d; plan (-first +retry):\n%s", name, stage, d)
 		}
+	}
+}
+
+// A task that failed because its rule had been deleted must not carry that rule out after all.
+func TestARetryDoesNotReviveADeletedRule(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, idle)
+	r := b.addRack("r", 1, 0, 1)
+	active := b.ask(request(hardware.Restart, nil, r.all()...))
+	deleted := b.addRule(rule(stage(2, "Compute", mainPower)))
+	id := b.ask(request(hardware.PowerOn, deleted, r.all()...))
+	b.exec("DELETE FROM operation_rule WHERE id = $1", *deleted)
+	b.cancel(active)
+	b.is(id, db.TaskStateFailed)
+	_, _, err := b.Tasks.Retry(t.Context(), task.Retry{TaskID: id})
+	if fault.KindOf(err) != fault.KindPrecondition || !strings.Contains(err.Error(), deleted.String()) {
+		t.Errorf("got %v, want a precondition that names the rule", err)
 	}
 }
 

@@ -46,18 +46,16 @@ func TestWithoutALookAtTheRulesAPromotionIsTriedAgain(t *testing.T) {
 	b.exec("UPDATE operation_rule SET is_default = true WHERE id = $1", *site)
 	b.exec("ALTER TABLE operation_rule RENAME TO hidden")
 	close(command)
-	b.until("the end of the first task to fail", func() bool {
-		return value[bool](b, "SELECT EXISTS (SELECT FROM river_job WHERE cardinality(errors) > 0)")
-	})
+	// What has ended is not held up by what cannot begin.
+	if view, _ := b.finished(first); view.State != db.TaskStateCompleted {
+		t.Errorf("the first: %s: %s", view.State, view.Message)
+	}
 	if got := b.state(next); got != db.TaskStateWaiting {
 		t.Fatalf("the next task is %s while nobody knows its rule", got)
 	}
 	b.exec("ALTER TABLE hidden RENAME TO operation_rule")
 	for range 2 {
 		close(g.next())
-	}
-	if view, _ := b.finished(first); view.State != db.TaskStateCompleted {
-		t.Errorf("the first: %s: %s", view.State, view.Message)
 	}
 	view, _ := b.finished(next)
 	if view.State != db.TaskStateCompleted || view.AppliedRuleID == nil || *view.AppliedRuleID != *site {

@@ -136,6 +136,12 @@ func Violates(err error, constraint string) bool {
 	return ok && pg.ConstraintName == constraint
 }
 
+// Deadlock reports whether the database ended the transaction because others waited for it as it did for them.
+func Deadlock(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "40P01"
+}
+
 // Constraint returns the name of the constraint that refused a write, or "".
 func Constraint(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -3,11 +3,13 @@ package exec
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
 )
+
+// powerFailed begins the error of a power command.
+const powerFailed = "power control failed for"
 
 // powerControl sends one power command to a batch and sees that every component took it.
 //
@@ -28,10 +30,11 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 		if d.at.intent {
 			return d.settle(ctx, a, batch)
 		}
-		if err := d.ready(ctx, a, batch); err != nil {
+		d.at.forget(batch)
+		d.markRestless(ctx, a, batch)
+		if err := d.ready(ctx, a, batch); err != nil { // last, so that nothing comes between it and the command
 			return err
 		}
-		d.markRestless(ctx, a, batch)
 		d.at.intent = true
 		if err := d.checkpoint(ctx, a, false); err != nil {
 			return err
@@ -51,19 +54,21 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 			}
 		}
 		d.at.attempt++
-		refused := d.send(ctx, controller, a, open)
+		doubtful, refused := d.try(ctx, a, open, func(ctx context.Context, open []hardware.Component) (hardware.Results, error) {
+			return controller.PowerControl(ctx, d.target(open), a.Operation, hardware.PowerOptions{Bypass: d.options.OverrideReadiness})
+		}, func(c hardware.Component) { d.at.confirm(c.ID) })
 		if open = d.at.open(batch); len(open) == 0 {
 			return nil
 		}
 		if ctx.Err() != nil {
-			// The call was cut off by us: what it says of itself is no verdict. Whoever drives on looks at the device.
-			for _, c := range open {
-				delete(d.at.results, c.ID)
-			}
+			d.at.forget(open) // the call was cut off by us: what it says of itself is no verdict
 			return ctx.Err()
 		}
+		if !repeatable {
+			d.doubt(doubtful)
+		}
 		if refused || d.at.attempt >= a.Retry.MaxAttempts {
-			return d.commandError(open)
+			return d.failures(powerFailed, open)
 		}
 		if err := d.backOff(ctx, a); err != nil {
 			return err
@@ -74,49 +79,19 @@ func (d *drive) powerControl(ctx context.Context, a rules.PlanAction, batch []ha
 // markRestless notes which components are not at rest before a reset is sent: of those, a later look can't tell whether it
 // is this reset that makes them reboot. Sending it overwrites the note.
 func (d *drive) markRestless(ctx context.Context, a rules.PlanAction, batch []hardware.Component) {
-	readings, err := d.powerStatus(ctx, hardware.Target{Type: d.stepPlan().ComponentType, Components: batch},
-		d.x.scaled(time.Duration(a.AttemptTimeout)))
+	readings, err := d.powerStatus(ctx, d.target(batch), d.x.limit(a))
 	for _, c := range batch {
 		if s := readings[c.ID].State; err != nil || s != hardware.PowerStateOn && s != hardware.PowerStateOff {
-			d.at.note(c.ID, "outcome unknown: the server stopped while it was sent, to a component that was not at rest before; not sent again")
+			d.at.note(c.ID, unknownOutcome+"the server stopped while it was sent, to a component that was not at rest before; not sent again")
 		}
 	}
-}
-
-// send makes one attempt and notes what became of each component; it tells whether any was refused.
-func (d *drive) send(ctx context.Context, controller hardware.PowerController, a rules.PlanAction, open []hardware.Component) (refused bool) {
-	call, cancel := d.x.within(ctx, d.x.limit(a))
-	defer cancel()
-	results, err := controller.PowerControl(call, hardware.Target{Type: d.stepPlan().ComponentType, Components: open}, a.Operation,
-		hardware.PowerOptions{Bypass: d.options.OverrideReadiness})
-	for _, c := range open {
-		failure, known := results[c.ID]
-		switch {
-		case err != nil:
-			failure = err
-		case !known:
-			failure = hardware.Uncertain("no result")
-		case failure == nil:
-			d.at.confirm(c.ID)
-			continue
-		}
-		how := hardware.OutcomeOf(failure)
-		refused = refused || how == hardware.OutcomeRefused
-		text := d.attemptError(failure, a).Error()
-		if _, repeatable := a.Operation.WantedState(); !repeatable && how == hardware.OutcomeUncertain {
-			text = "outcome unknown: " + text
-		}
-		d.at.note(c.ID, text)
-	}
-	return refused
 }
 
 // look confirms the components that are in the wanted state already. When it can't tell, the command is sent again.
 func (d *drive) look(ctx context.Context, a rules.PlanAction, batch []hardware.Component) {
 	want, _ := a.Operation.WantedState()
 	open := d.at.open(batch)
-	readings, err := d.powerStatus(ctx, hardware.Target{Type: d.stepPlan().ComponentType, Components: open},
-		d.x.scaled(time.Duration(a.AttemptTimeout)))
+	readings, err := d.powerStatus(ctx, d.target(open), d.x.limit(a))
 	if err != nil {
 		return
 	}
@@ -131,8 +106,7 @@ func (d *drive) look(ctx context.Context, a rules.PlanAction, batch []hardware.C
 // known to have got it; for any other the step stops and says so.
 func (d *drive) settle(ctx context.Context, a rules.PlanAction, batch []hardware.Component) error {
 	open := d.at.open(batch)
-	readings, err := d.powerStatus(ctx, hardware.Target{Type: d.stepPlan().ComponentType, Components: open},
-		d.x.scaled(time.Duration(a.AttemptTimeout)))
+	readings, err := d.powerStatus(ctx, d.target(open), d.x.limit(a))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -141,20 +115,15 @@ func (d *drive) settle(ctx context.Context, a rules.PlanAction, batch []hardware
 		switch {
 		case known: // it was not at rest before, or what the call said of it was recorded before the stop
 		case err != nil:
-			d.at.note(c.ID, fmt.Sprintf("outcome unknown: the server stopped while it was sent, and its state cannot be read: %v", err))
+			d.at.note(c.ID, fmt.Sprintf("%sthe server stopped while it was sent, and its state cannot be read: %v", unknownOutcome, err))
 		case readings[c.ID].State == hardware.PowerStateRebooting:
 			d.at.confirm(c.ID)
 		default:
-			d.at.note(c.ID, fmt.Sprintf("outcome unknown: the server stopped while it was sent (power is %s now); not sent again", readings[c.ID].State))
+			d.at.note(c.ID, fmt.Sprintf("%sthe server stopped while it was sent (power is %s now); not sent again", unknownOutcome, readings[c.ID].State))
 		}
 	}
 	if open = d.at.open(batch); len(open) == 0 {
 		return nil
 	}
-	return d.commandError(open)
-}
-
-// commandError names the components a command failed for.
-func (d *drive) commandError(open []hardware.Component) error {
-	return d.failures("power control failed for", open)
+	return d.failures(powerFailed, open)
 }

@@ -140,9 +140,6 @@ func (x *Executor) Start(ctx context.Context) error {
 	if err := x.sweep(ctx, never, x.node.id); err != nil {
 		return fmt.Errorf("take back work: %w", err)
 	}
-	if err := x.tasks.Sweep(ctx); err != nil {
-		return fmt.Errorf("queues of racks: %w", err)
-	}
 	if x.idle {
 		return nil
 	}

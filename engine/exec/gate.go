@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"rackflow.dev/flow/engine/task"
 	"rackflow.dev/flow/hardware"
 	"rackflow.dev/flow/rules"
+	"rackflow.dev/flow/store"
 	"rackflow.dev/flow/store/db"
 )
 
@@ -61,12 +64,22 @@ func (stored) ready(ctx context.Context, d *drive, a rules.PlanAction, batch []h
 			return err
 		}
 	}
-	if len(unknown) > 0 && d.at.warning == "" {
-		d.x.log.Warn("readiness is not known", "task", d.task, "rack", d.rack, "action", string(a.Name), "components", len(unknown))
-		d.at.warning = fmt.Sprintf("readiness of %d components is not known: %s", len(unknown), list(unknown, ", "))
-		return d.recordGate(ctx, a, fmt.Sprintf("%s: readiness of %d components is not known", task.MessageRunning, len(unknown)))
+	return d.warn(ctx, a, unknown)
+}
+
+// warn says of which components the step does not know whether they are ready, when there are more than before.
+func (d *drive) warn(ctx context.Context, a rules.PlanAction, unknown []string) error {
+	before := len(d.at.unknown)
+	d.at.unknown = append(d.at.unknown, unknown...)
+	slices.Sort(d.at.unknown)
+	d.at.unknown = slices.Compact(d.at.unknown)
+	n := len(d.at.unknown)
+	if n == before {
+		return nil
 	}
-	return nil
+	d.x.log.Warn("readiness is not known", "task", d.task, "rack", d.rack, "action", string(a.Name), "components", n)
+	d.at.warning = fmt.Sprintf("readiness of %d components is not known: %s", n, list(d.at.unknown, ", "))
+	return d.recordGate(ctx, a, fmt.Sprintf("%s: readiness of %d components is not known", task.MessageRunning, n))
 }
 
 // hold keeps the step waiting, or gives up when it has waited too long.
@@ -111,8 +124,8 @@ func (d *drive) recordGate(ctx context.Context, a rules.PlanAction, message stri
 	if !d.at.gateSince.IsZero() {
 		p.GateSince = &d.at.gateSince
 	}
-	err := d.x.persist(ctx, func(ctx context.Context) error {
-		_, err := db.New(d.x.store.Engine).StepGate(ctx, p)
+	err := d.onTask(ctx, func(q *db.Queries) error {
+		_, err := q.StepGate(ctx, p)
 		return err
 	})
 	if err != nil {
@@ -122,11 +135,32 @@ func (d *drive) recordGate(ctx context.Context, a rules.PlanAction, message stri
 	return nil
 }
 
+// onTask runs fn with the task locked.
+func (d *drive) onTask(ctx context.Context, fn func(*db.Queries) error) error {
+	return d.x.persist(ctx, func(ctx context.Context) error {
+		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
+			q := db.New(tx)
+			if _, err := q.TaskLock(ctx, db.TaskLockParams{ID: d.task}); err != nil {
+				return err
+			}
+			return fn(q)
+		})
+	})
+}
+
 // openGate ends the wait and gives its time back to step and task.
 func (d *drive) openGate(ctx context.Context, a rules.PlanAction) error {
 	waited := d.waited()
-	err := d.x.persist(ctx, func(ctx context.Context) error {
-		row, err := db.New(d.x.store.Engine).StepGateOpen(ctx, db.StepGateOpenParams{
+	err := d.onTask(ctx, func(q *db.Queries) error {
+		// The answer to an earlier try may have been lost: the time is given back once.
+		since, err := q.StepGateSince(ctx, db.StepGateSinceParams{TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step)})
+		if err != nil {
+			return err
+		}
+		if since == nil {
+			waited = 0
+		}
+		row, err := q.StepGateOpen(ctx, db.StepGateOpenParams{
 			TaskID: d.task, Stage: int32(d.at.stage), Step: int32(d.at.step), Epoch: d.at.epoch, Node: &d.x.node.incarnation,
 			Waited: waited, Message: task.MessageRunning,
 			StageNumber: int32(d.plan.Stages[d.at.stage].Number), Stages: int32(len(d.plan.Stages)),

@@ -212,7 +212,10 @@ func (x *Executor) sweep(ctx context.Context, stale time.Duration, earlier uuid.
 	if err != nil {
 		return err
 	}
-	return x.tasks.ReleaseRacks(ctx, freed)
+	if err := x.tasks.ReleaseRacks(ctx, freed); err != nil { // the next sweep of the queues comes to them
+		x.log.Warn("queues of racks", "err", err)
+	}
+	return nil
 }
 
 // revoke gives steps a new epoch, whoever has them.

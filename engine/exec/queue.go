@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,23 +49,27 @@ const (
 	retainEvery = time.Hour
 )
 
-// keepHouse does what is due now and then.
+// keepHouse does what is due when a node starts, and now and then. A rack that it cannot look after is no reason not to start.
 func (x *Executor) keepHouse(ctx context.Context) {
-	queues, retention := time.NewTicker(queueSweepEvery), time.NewTicker(retainEvery)
-	defer queues.Stop()
-	defer retention.Stop()
-	err := x.tasks.RemoveOld(ctx) // a server that is restarted often must come to it, too
-	for {
-		if err != nil && ctx.Err() == nil {
-			x.log.Warn("housekeeping", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-queues.C:
-			err = x.tasks.Sweep(ctx)
-		case <-retention.C:
-			err = x.tasks.RemoveOld(ctx)
-		}
+	var chores sync.WaitGroup
+	defer chores.Wait()
+	for _, c := range []struct {
+		every time.Duration
+		do    func(context.Context) error
+	}{{queueSweepEvery, x.tasks.Sweep}, {retainEvery, x.tasks.RemoveOld}} {
+		chores.Go(func() {
+			again := time.NewTicker(c.every)
+			defer again.Stop()
+			for {
+				if err := c.do(ctx); err != nil && ctx.Err() == nil {
+					x.log.Warn("housekeeping", "err", err)
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-again.C:
+				}
+			}
+		})
 	}
 }

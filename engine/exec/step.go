@@ -46,6 +46,7 @@ type cursor struct {
 	resumed       bool                 // an earlier driver may have acted on this batch
 	gateSince     time.Time            // since when it waits until components are ready; zero: it does not
 	warning       string               // what an operator should know although the step goes on
+	unknown       []string             // components of which this driver does not know whether they are ready
 }
 
 // cursorOf reads a claimed step.

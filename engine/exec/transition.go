@@ -237,7 +237,7 @@ func (d *drive) endAlone(ctx context.Context) (more, ok bool, err error) {
 				TaskID: p.TaskID, RackID: d.rack, Stage: p.Stage, Step: p.Step, Epoch: p.Epoch, Node: p.Node, State: p.State, Action: p.Action,
 				Completed: p.Completed, Failed: p.Failed, StageNumber: p.StageNumber, Stages: p.Stages,
 				ComponentType: p.ComponentType, ActionName: p.ActionName, Total: p.Total,
-				ToState: to, Message: message, WasMessage: task.MessageRunning,
+				ToState: to, Message: message,
 			})
 			return err
 		})
@@ -292,39 +292,14 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 			return more, err
 		}
 	}
-	var next opening
-	var more bool
-	var final db.TaskState
-	var message string
+	var e ending
 	now := d.x.now()
-	err := d.x.persist(ctx, func(ctx context.Context) error {
-		more, final, d.next = false, "", nil
-		return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) error {
-			q := db.New(tx)
-			row, err := q.StepEnd(ctx, d.endParams(failure))
-			if err != nil {
-				return fmt.Errorf("end step: %w", lostIfNone(err))
-			}
-			if row.DeadlineAt != nil { // a sibling may have got time back for the task
-				d.deadline = *row.DeadlineAt
-			}
-			if row.OpenSteps > 0 {
-				return nil // a sibling still works and goes on from here
-			}
-			if row.StageError == nil {
-				if next, more = d.open(d.at.stage+1, now); more {
-					return d.openStage(ctx, tx, next, now)
-				}
-			}
-			final, message, err = d.verdict(row.StageError, now)
-			if err != nil {
+	err := d.x.tasks.Releasing(func(release task.ReleaseFunc) error {
+		return d.x.persist(ctx, func(ctx context.Context) error {
+			return store.InTx(ctx, d.x.store.Engine, func(tx pgx.Tx) (err error) {
+				e, err = d.endIn(ctx, tx, failure, now, release)
 				return err
-			}
-			_, err = q.TaskEnd(ctx, db.TaskEndParams{ID: d.task, FromState: db.TaskStateRunning, ToState: final, Message: message})
-			if err != nil || row.Waiting == 0 {
-				return lostIfNone(err)
-			}
-			return d.x.tasks.Release(ctx, tx, d.rack, d.adopter())
+			})
 		})
 	})
 	if err != nil {
@@ -335,16 +310,53 @@ func (d *drive) end(ctx context.Context, failure error) (bool, error) {
 		d.x.log.Warn("step failed", "task", d.task, "rack", d.rack, "stage", d.plan.Stages[d.at.stage].Number,
 			"step", string(d.stepPlan().ComponentType), "err", failure)
 	}
-	if final != "" {
-		d.told(final, message)
+	if e.final != "" {
+		d.told(e.final, e.message)
 	}
 	if d.next != nil {
 		d.next.started()
 	}
-	if more {
-		d.enter(next, now)
+	if e.more {
+		d.enter(e.next, now)
 	}
-	return more, nil
+	return e.more, nil
+}
+
+// ending is what the end of a step leads to: the next stage, the end of the task, or neither while a sibling still works.
+type ending struct {
+	next    opening
+	more    bool // next is to be driven
+	final   db.TaskState
+	message string
+}
+
+// endIn is end in a transaction.
+func (d *drive) endIn(ctx context.Context, tx pgx.Tx, failure error, now time.Time, release task.ReleaseFunc) (e ending, err error) {
+	d.next = nil
+	q := db.New(tx)
+	row, err := q.StepEnd(ctx, d.endParams(failure))
+	if err != nil {
+		return e, fmt.Errorf("end step: %w", lostIfNone(err))
+	}
+	if row.DeadlineAt != nil { // a sibling may have got time back for the task
+		d.deadline = *row.DeadlineAt
+	}
+	if row.OpenSteps > 0 {
+		return e, nil
+	}
+	if row.StageError == nil {
+		if e.next, e.more = d.open(d.at.stage+1, now); e.more {
+			return e, d.openStage(ctx, tx, e.next, now)
+		}
+	}
+	if e.final, e.message, err = d.verdict(row.StageError, now); err != nil {
+		return e, err
+	}
+	_, err = q.TaskEnd(ctx, db.TaskEndParams{ID: d.task, FromState: db.TaskStateRunning, ToState: e.final, Message: e.message})
+	if err != nil || row.Waiting == 0 {
+		return e, lostIfNone(err)
+	}
+	return e, release(ctx, tx, d.rack, d.adopter())
 }
 
 func (d *drive) endParams(failure error) db.StepEndParams {

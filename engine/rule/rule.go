@@ -93,8 +93,25 @@ func Update(ctx context.Context, st *store.Store, id uuid.UUID, c Change) error 
 }
 
 // Delete removes a rule with its associations; tasks that used it forget it. Deleting what is not there is no error.
+//
+// The ended tasks forget it first, some at a time: with the rule locked that would hold up the ends of tasks for long. Those
+// that run may want the rule while the deletion wants them; whom the database picks to give way tries again.
 func Delete(ctx context.Context, st *store.Store, id uuid.UUID) error {
-	return db.New(st.API).RuleDelete(ctx, db.RuleDeleteParams{ID: id})
+	const batch, tries = 2000, 5
+	q := db.New(st.API)
+	for n := int64(batch); n == batch; {
+		var err error
+		if n, err = q.TaskForgetRule(ctx, db.TaskForgetRuleParams{RuleID: &id, Max: batch}); err != nil {
+			return err
+		}
+	}
+	var err error
+	for range tries {
+		if err = q.RuleDelete(ctx, db.RuleDeleteParams{ID: id}); !store.Deadlock(err) {
+			return err
+		}
+	}
+	return err
 }
 
 // SetDefault makes a rule the default of its operation, in place of another one.

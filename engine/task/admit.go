@@ -127,6 +127,9 @@ func (s *Service) unfinished(ctx context.Context, q *db.Queries, racks []uuid.UU
 	}
 	tasks := map[uuid.UUID][]other{}
 	for _, row := range rows {
+		if row.QueueExpiresAt != nil && !row.QueueExpiresAt.After(s.Now()) {
+			continue // it ends any moment now, and will not run
+		}
 		tasks[row.RackID] = append(tasks[row.RackID], otherOf(row))
 	}
 	return tasks, nil
@@ -196,6 +199,8 @@ func (s *Service) insert(ctx context.Context, tx pgx.Tx, o order, options []byte
 	switch err := db.New(tx).TaskInsertMany(ctx, params); {
 	case store.Violates(err, "task_applied_rule_fkey"):
 		return fault.Precondition("the rule that applies was deleted meanwhile; submit again")
+	case store.Violates(err, "task_retry_of_fkey"): // removed with other old tasks
+		return fault.NotFound("task %s not found", *o.retryOf)
 	case err != nil:
 		return fmt.Errorf("insert tasks: %w", err)
 	}

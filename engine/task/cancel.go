@@ -24,31 +24,14 @@ func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
 		return fmt.Errorf("task %s: %w", id, err)
 	}
 	ended := false
-	err = s.onRack(ctx, t.RackID, func(tx pgx.Tx, waiting int32) error {
-		q := db.New(tx)
-		t, err := q.TaskLock(ctx, db.TaskLockParams{ID: id})
-		if err != nil {
-			return fmt.Errorf("task %s: %w", id, err)
-		}
-		if t.State == db.TaskStateTerminated {
-			return nil
-		}
-		if _, err := Next(t.State, Cancel); err != nil {
-			return fault.Precondition("task cannot be cancelled: %s is %s", id, t.State)
-		}
-		if err := s.takeBack(ctx, tx, t); err != nil {
-			return err
-		}
-		if ended, err = s.end(ctx, q, id, t.State, Cancel, MessageCancelled); err != nil || !ended {
-			return err
-		}
-		if err := q.TaskNotifyEnd(ctx, db.TaskNotifyEndParams{ID: id}); err != nil {
-			return err
-		}
-		if waiting > 0 {
-			return s.Release(ctx, tx, t.RackID, nil)
-		}
-		return nil
+	err = s.Releasing(func(release ReleaseFunc) error {
+		return s.onRack(ctx, t.RackID, func(tx pgx.Tx, waiting int32) (err error) {
+			ended, err = s.cancel(ctx, tx, id)
+			if err != nil || !ended || waiting == 0 {
+				return err
+			}
+			return release(ctx, tx, t.RackID, nil)
+		})
 	})
 	if err != nil || !ended {
 		return err
@@ -56,6 +39,30 @@ func (s *Service) Cancel(ctx context.Context, id uuid.UUID) error {
 	s.Jobs.Interrupt(id)
 	s.Watch.Poke()
 	return nil
+}
+
+// cancel ends a task in a transaction that holds its rack; false when it is terminated already.
+func (s *Service) cancel(ctx context.Context, tx pgx.Tx, id uuid.UUID) (ended bool, err error) {
+	q := db.New(tx)
+	t, err := q.TaskLock(ctx, db.TaskLockParams{ID: id})
+	if errors.Is(err, store.ErrNotFound) { // removed with other old tasks
+		return false, fault.NotFound("task %s not found", id)
+	} else if err != nil {
+		return false, fmt.Errorf("task %s: %w", id, err)
+	}
+	if t.State == db.TaskStateTerminated {
+		return false, nil
+	}
+	if _, err := Next(t.State, Cancel); err != nil {
+		return false, fault.Precondition("task cannot be cancelled: %s is %s", id, t.State)
+	}
+	if err := s.takeBack(ctx, tx, t); err != nil {
+		return false, err
+	}
+	if ended, err = s.end(ctx, q, id, t.State, Cancel, MessageCancelled); err != nil || !ended {
+		return false, err
+	}
+	return true, q.TaskNotifyEnd(ctx, db.TaskNotifyEndParams{ID: id})
 }
 
 // takeBack cancels the jobs of a task that are still to run.

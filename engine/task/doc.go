@@ -8,10 +8,10 @@
 //
 //	        +---------+  Promote   +---------+   Start   +---------+  Finish   +-----------+
 //	------> | waiting | ---------> | pending | --------> | running | --------> | completed |
-//	queued  +---------+ <--------- +---------+           +---------+           +-----------+
-//	             |         Defer      |    |               |    |
-//	             | Expire,    Expire, |    | Fail     Fail |    | Cancel
-//	             | Cancel     Cancel  |    |               |    |
+//	queued  +---------+            +---------+           +---------+           +-----------+
+//	             |                    |    |               |    |
+//	             | Expire,            |    | Fail     Fail |    | Cancel
+//	             | Cancel      Cancel |    |               |    |
 //	             v                    |    v               v    |
 //	        +------------+            |   +--------+------------+
 //	        | terminated | <----------+   | failed | <----------

@@ -22,6 +22,8 @@ const (
 	// What these say of goes on behind them.
 	messageUnlinked        = "Waiting for target linkage: "
 	messageUnlinkedExpired = "Expired: target linkage unavailable before queue timeout: "
+	messageUnlinkedFull    = "Terminated: rack waiting queue is full while target linkage is unavailable (%d/%d tasks): %v"
+	messageRackDeleted     = "Terminated: rack %s was deleted"
 )
 
 // maxMessage is the limit of Task.message and of errors in a report, in bytes.

@@ -53,12 +53,14 @@ func (s *Service) end(ctx context.Context, q *db.Queries, id uuid.UUID, from db.
 
 // Fail ends a task that cannot be carried out, and lets the tasks that wait for its rack go on.
 func (s *Service) Fail(ctx context.Context, id, rack uuid.UUID, from db.TaskState, reason error) error {
-	return s.onRack(ctx, rack, func(tx pgx.Tx, waiting int32) error {
-		ended, err := s.end(ctx, db.New(tx), id, from, Fail, FailureMessage(reason.Error()))
-		if err != nil || !ended || waiting == 0 {
-			return err
-		}
-		return s.Release(ctx, tx, rack, nil)
+	return s.Releasing(func(release ReleaseFunc) error {
+		return s.onRack(ctx, rack, func(tx pgx.Tx, waiting int32) error {
+			ended, err := s.end(ctx, db.New(tx), id, from, Fail, FailureMessage(reason.Error()))
+			if err != nil || !ended || waiting == 0 {
+				return err
+			}
+			return release(ctx, tx, rack, nil)
+		})
 	})
 }
 
@@ -80,12 +82,13 @@ func (s *Service) Expire(ctx context.Context, id uuid.UUID) (left time.Duration,
 // ReleaseRack lets the tasks that wait for a rack go on as far as they can.
 func (s *Service) ReleaseRack(ctx context.Context, rack uuid.UUID) error {
 	released := false
-	err := s.onRack(ctx, rack, func(tx pgx.Tx, waiting int32) error {
-		released = waiting > 0
-		if !released {
-			return nil
-		}
-		return s.Release(ctx, tx, rack, nil)
+	err := s.Releasing(func(release ReleaseFunc) error {
+		return s.onRack(ctx, rack, func(tx pgx.Tx, waiting int32) error {
+			if released = waiting > 0; !released {
+				return nil
+			}
+			return release(ctx, tx, rack, nil)
+		})
 	})
 	if released {
 		s.Watch.Poke()
@@ -146,12 +149,12 @@ func (s *Service) RemoveOld(ctx context.Context) error {
 	}
 }
 
-// Release promotes the tasks that wait for a rack, oldest first, up to the first that conflicts with one that is active or
+// release promotes the tasks that wait for a rack, oldest first, up to the first that conflicts with one that is active or
 // ahead of it. It belongs into every transaction that ends a task of the rack; the rack is locked. Tasks whose time is over
 // end here as well, so that none can be promoted after it.
 //
 // The first task that is promoted goes to adopt, when there is one, which starts it in the same transaction.
-func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID, adopt *Adopter) error {
+func (s *Service) release(ctx context.Context, tx pgx.Tx, rack uuid.UUID, adopt *Adopter) error {
 	q := db.New(tx)
 	waiting, err := q.TaskListWaiting(ctx, db.TaskListWaitingParams{RackID: rack})
 	if err != nil || len(waiting) == 0 {
@@ -183,11 +186,16 @@ func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID, adopt 
 		f := footprintOf(w.Task.OperationType, w.ComponentTypes, w.ComponentIds)
 		if busy || len(s.conflicts(f, ahead)) > 0 {
 			busy = true // of those behind it, only the expired ones still matter
+			if strings.HasPrefix(w.Task.Message, messageUnlinked) {
+				if err := q.TaskDefer(ctx, db.TaskDeferParams{ID: w.Task.ID, Message: MessageQueued}); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		stays, promoted, err := s.promote(ctx, tx, w, len(waiting)-i-1, adopt)
 		if err != nil {
-			return fmt.Errorf("promote task %s: %w", w.Task.ID, err)
+			return &promotionError{w.Task.ID, err}
 		}
 		if promoted {
 			adopt = nil
@@ -197,6 +205,34 @@ func (s *Service) Release(ctx context.Context, tx pgx.Tx, rack uuid.UUID, adopt 
 		}
 	}
 	return nil
+}
+
+// promoteAgain is how soon a promotion is tried again that failed for a reason of ours.
+const promoteAgain = 5 * time.Second
+
+// promotionError is why a waiting task could not be promoted although its turn has come; the reason is none of its own.
+type promotionError struct {
+	task uuid.UUID
+	err  error
+}
+
+func (e *promotionError) Error() string { return fmt.Sprintf("promote task %s: %v", e.task, e.err) }
+func (e *promotionError) Unwrap() error { return e.err }
+
+// ReleaseFunc is what ends a transaction that has ended a task; the rack is locked.
+type ReleaseFunc func(ctx context.Context, tx pgx.Tx, rack uuid.UUID, adopt *Adopter) error
+
+// Releasing runs end, a transaction that ends with a release. When the release is what fails, end runs again and leaves the
+// tasks that wait for later: what has ended is not held up by what cannot begin.
+func (s *Service) Releasing(end func(ReleaseFunc) error) error {
+	err := end(s.release)
+	if failed, ok := errors.AsType[*promotionError](err); ok && !store.Unavailable(failed.err) {
+		s.Log.Error("task cannot be promoted", "task", failed.task, "err", failed.err)
+		err = end(func(ctx context.Context, tx pgx.Tx, rack uuid.UUID, _ *Adopter) error {
+			return s.Jobs.InsertRelease(ctx, tx, rack, s.Now().Add(promoteAgain))
+		})
+	}
+	return err
 }
 
 // expired is the message of a task whose time in the queue is over.
@@ -224,8 +260,7 @@ func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRo
 	case errors.As(err, &unlinked):
 		// It waits on, at its place, until its time is over.
 		if limit := s.queueLimit(); behind >= limit {
-			_, err := s.end(ctx, q, w.Task.ID, w.Task.State, Expire, fmt.Sprintf(
-				"Terminated: rack waiting queue is full while target linkage is unavailable (%d/%d tasks): %v", behind, limit, unlinked))
+			_, err := s.end(ctx, q, w.Task.ID, w.Task.State, Expire, fmt.Sprintf(messageUnlinkedFull, behind, limit, unlinked))
 			return false, false, err
 		}
 		return true, false, q.TaskDefer(ctx, db.TaskDeferParams{ID: w.Task.ID, Message: cut(messageUnlinked+unlinked.Error(), maxMessage)})
@@ -340,32 +375,22 @@ func (s *Service) ruleOf(ctx context.Context, q *db.Queries, rack uuid.UUID, op 
 	if err != nil {
 		return rules.Rule{}, fmt.Errorf("rules of rack %s: %w", rack, err)
 	}
-	var c rules.Candidates
+	var c stored
 	for _, row := range rows {
-		// One that is not chosen may be unreadable.
-		place := &c.Default
 		switch {
 		case row.Requested:
-			place = &c.Request
-		case explicit != nil:
-			continue
+			c.request = &row.OperationRule
 		case row.Associated:
-			place = &c.Association
-		case c.Association != nil:
-			continue
-		}
-		if *place, err = storedRule(row.OperationRule); err != nil {
-			return rules.Rule{}, err
+			c.association = &row.OperationRule
+		default:
+			c.byDefault = &row.OperationRule
 		}
 	}
-	if explicit != nil && c.Request == nil {
+	if explicit != nil && c.request == nil {
 		return rules.Rule{}, fault.Precondition("the requested rule %s was deleted while the task waited", *explicit)
 	}
-	rule, _, err := c.Resolve(op)
-	if err != nil {
-		return rule, fault.Precondition("%v", err)
-	}
-	return rule, nil
+	rule, _, err := c.resolve(op)
+	return rule, err
 }
 
 // labels names the components of a plan.

@@ -26,7 +26,7 @@ func (s *Service) DeleteRack(ctx context.Context, id uuid.UUID) error {
 			return err
 		}
 		ended, err = q.TaskEndWaiting(ctx, db.TaskEndWaitingParams{
-			RackID: id, ToState: to, Message: fmt.Sprintf("Terminated: rack %s was deleted", id),
+			RackID: id, ToState: to, Message: fmt.Sprintf(messageRackDeleted, id),
 		})
 		return err
 	})

@@ -114,7 +114,29 @@ func (s *Service) unfinishedRest(ctx context.Context, q *db.Queries, id uuid.UUI
 	if err := matches(plan, found); err != nil {
 		return old, plan, err
 	}
+	if old.Task.StartedAt == nil {
+		if err := s.ruleKept(ctx, q, old); err != nil {
+			return old, plan, err
+		}
+	}
 	return old, plan, s.fit(plan)
+}
+
+// ruleKept refuses a task that never began and whose rule has been deleted: its plan was still to be made anew, and it may
+// have failed for that very reason.
+func (s *Service) ruleKept(ctx context.Context, q *db.Queries, old db.TaskListByIDsRow) error {
+	var opt Options
+	if err := json.Unmarshal(old.Request, &opt); err != nil {
+		return fmt.Errorf("task %s: stored request: %w", old.Task.ID, err)
+	}
+	if opt.RuleID == nil || opt.Frozen {
+		return nil
+	}
+	_, err := q.RuleGet(ctx, db.RuleGetParams{ID: *opt.RuleID})
+	if errors.Is(err, store.ErrNotFound) {
+		return fault.Precondition("task %s was never begun, and the rule it asks for, %s, has been deleted", old.Task.ID, *opt.RuleID)
+	}
+	return err
 }
 
 // notRetried refuses a task that has been retried.

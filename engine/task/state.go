@@ -12,11 +12,10 @@ type Event string
 // The events of a task's life.
 const (
 	Promote Event = "promote" // a finishing task, or the sweep at start: nothing conflicts any more
-	Defer   Event = "defer"   // promotion: a component can't be addressed yet
 	Start   Event = "start"   // the first worker to take it
 	Finish  Event = "finish"  // the worker that ends its last stage
-	Fail    Event = "fail"    // a failed stage, a spent budget, or a plan that can't be made
-	Expire  Event = "expire"  // the queue's deadline
+	Fail    Event = "fail"    // a failed stage, a spent budget, or a plan that can't be made at promotion
+	Expire  Event = "expire"  // the queue's deadline, or a queue that is full while a component can't be addressed
 	Cancel  Event = "cancel"  // a client, or the deletion of the rack while the task waits
 )
 
@@ -29,10 +28,8 @@ var taskMoves = map[db.TaskState]map[Event]db.TaskState{
 		Cancel:  db.TaskStateTerminated,
 	},
 	db.TaskStatePending: {
-		Defer:  db.TaskStateWaiting,
 		Start:  db.TaskStateRunning,
 		Fail:   db.TaskStateFailed,
-		Expire: db.TaskStateTerminated,
 		Cancel: db.TaskStateTerminated,
 	},
 	db.TaskStateRunning: {

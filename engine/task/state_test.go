@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-var events = []Event{Promote, Defer, Start, Finish, Fail, Expire, Cancel}
+var events = []Event{Promote, Start, Finish, Fail, Expire, Cancel}
 
 func TestEveryStateHasARowAndTerminalOnesHaveNoWayOut(t *testing.T) {
 	t.Parallel()

@@ -86,6 +86,9 @@ func (s *Service) Submit(ctx context.Context, req Request) (Submission, error) {
 	if !utf8.ValidString(req.IdempotencyKey) {
 		return Submission{}, fault.Invalid("idempotency-key", "is not UTF-8")
 	}
+	if ids, err := s.repeated(ctx, req); err != nil || ids != nil {
+		return Submission{TaskIDs: ids}, err
+	}
 	drafts, err := s.drafts(ctx, req)
 	if err != nil {
 		return Submission{}, err
@@ -117,6 +120,43 @@ func (s *Service) Submit(ctx context.Context, req Request) (Submission, error) {
 	return sub, nil
 }
 
+// repeated finds the tasks of a request that was made before, when there is one for each of its racks: whatever has changed
+// since, a client that asks again must hear of them. nil: it is a new request, or a part of it is.
+func (s *Service) repeated(ctx context.Context, req Request) ([]uuid.UUID, error) {
+	if req.IdempotencyKey == "" || req.Scope.Check() != nil {
+		return nil, nil
+	}
+	q := db.New(s.Store.API)
+	selected, err := targets(ctx, q, req.Scope, req.Filter)
+	if fault.KindOf(err) != fault.KindUnknown {
+		return nil, nil // drafts says so, in its order
+	} else if err != nil {
+		return nil, err
+	}
+	racks := make([]uuid.UUID, len(selected))
+	for i, t := range selected {
+		racks[i] = t.RackID
+	}
+	rows, err := q.TaskGetByKey(ctx, db.TaskGetByKeyParams{IdempotencyKey: req.IdempotencyKey, RackIds: racks})
+	if err != nil {
+		return nil, fmt.Errorf("tasks of the idempotency key: %w", err)
+	}
+	known := make(map[uuid.UUID]uuid.UUID, len(rows))
+	for _, row := range rows {
+		if row.OperationType == string(req.Operation.Type) && row.OperationCode == req.Operation.Code {
+			known[row.RackID] = row.ID
+		}
+	}
+	if len(known) < len(racks) {
+		return nil, nil
+	}
+	ids := make([]uuid.UUID, len(racks))
+	for i, rack := range racks {
+		ids[i] = known[rack]
+	}
+	return ids, nil
+}
+
 // drafts resolves scope, rules and plans; nothing is written.
 func (s *Service) drafts(ctx context.Context, req Request) ([]draft, error) {
 	if err := req.Operation.Validate(); err != nil {
@@ -126,21 +166,9 @@ func (s *Service) drafts(ctx context.Context, req Request) ([]draft, error) {
 		return nil, err
 	}
 	q := db.New(s.Store.API)
-	var explicit *rules.Rule
-	if req.RuleID != nil {
-		row, err := q.RuleGet(ctx, db.RuleGetParams{ID: *req.RuleID})
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, fault.NotFound("requested rule_id %s not found", *req.RuleID)
-		} else if err != nil {
-			return nil, fmt.Errorf("rule %s: %w", *req.RuleID, err)
-		}
-		if row.OperationType != string(req.Operation.Type) || row.OperationCode != req.Operation.Code {
-			s.Log.Warn("rule of another operation requested", "rule", row.ID,
-				"rule_operation", row.OperationType+"/"+row.OperationCode, "operation", req.Operation.String())
-		}
-		if explicit, err = storedRule(row); err != nil {
-			return nil, err
-		}
+	explicit, err := s.requested(ctx, q, req.Operation, req.RuleID)
+	if err != nil {
+		return nil, err
 	}
 	selected, err := targets(ctx, q, req.Scope, req.Filter)
 	if err != nil {
@@ -208,18 +236,35 @@ func newDraft(plan rules.Plan) draft {
 	return d
 }
 
+// requested loads the rule that a request names; nil when it names none.
+func (s *Service) requested(ctx context.Context, q *db.Queries, op rules.Operation, id *uuid.UUID) (*db.OperationRule, error) {
+	if id == nil {
+		return nil, nil
+	}
+	row, err := q.RuleGet(ctx, db.RuleGetParams{ID: *id})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fault.NotFound("requested rule_id %s not found", *id)
+	} else if err != nil {
+		return nil, fmt.Errorf("rule %s: %w", *id, err)
+	}
+	if row.OperationType != string(op.Type) || row.OperationCode != op.Code {
+		s.Log.Warn("rule of another operation requested", "rule", row.ID,
+			"rule_operation", row.OperationType+"/"+row.OperationCode, "operation", op.String())
+	}
+	return &row, nil
+}
+
 // rulesFor loads the stored rules that may apply, in two queries, and says which one does for each rack.
-func (s *Service) rulesFor(ctx context.Context, q *db.Queries, op rules.Operation, explicit *rules.Rule, targets []rackTargets) (
+func (s *Service) rulesFor(ctx context.Context, q *db.Queries, op rules.Operation, explicit *db.OperationRule, targets []rackTargets) (
 	func(rack uuid.UUID) (rules.Rule, rules.Source, error), error,
 ) {
-	candidates := rules.Candidates{Request: explicit}
-	bound := map[uuid.UUID]*rules.Rule{}
+	var byDefault *db.OperationRule
+	bound := map[uuid.UUID]*db.OperationRule{}
 	if explicit == nil {
 		row, err := q.RuleGetDefault(ctx, db.RuleGetDefaultParams{OperationType: string(op.Type), OperationCode: op.Code})
 		if err == nil {
-			candidates.Default, err = storedRule(row)
-		}
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			byDefault = &row
+		} else if !errors.Is(err, store.ErrNotFound) {
 			return nil, fmt.Errorf("default rule of %s: %w", op, err)
 		}
 		racks := make([]uuid.UUID, len(targets))
@@ -233,16 +278,37 @@ func (s *Service) rulesFor(ctx context.Context, q *db.Queries, op rules.Operatio
 			return nil, fmt.Errorf("rules associated with racks: %w", err)
 		}
 		for _, r := range rows {
-			if bound[r.RackID], err = storedRule(r.OperationRule); err != nil {
-				return nil, err
-			}
+			bound[r.RackID] = &r.OperationRule
 		}
 	}
 	return func(rack uuid.UUID) (rules.Rule, rules.Source, error) {
-		c := candidates
-		c.Association = bound[rack]
-		return c.Resolve(op)
+		return stored{request: explicit, association: bound[rack], byDefault: byDefault}.resolve(op)
 	}, nil
+}
+
+// stored are the stored rules that could govern an operation on one rack; nil where there is none.
+type stored struct{ request, association, byDefault *db.OperationRule }
+
+// resolve picks the rule that governs the operation. Only that one has to be readable. An error is a precondition fault.
+func (c stored) resolve(op rules.Operation) (rules.Rule, rules.Source, error) {
+	var candidates rules.Candidates
+	var err error
+	switch {
+	case c.request != nil:
+		candidates.Request, err = storedRule(*c.request)
+	case c.association != nil:
+		candidates.Association, err = storedRule(*c.association)
+	case c.byDefault != nil:
+		candidates.Default, err = storedRule(*c.byDefault)
+	}
+	if err != nil {
+		return rules.Rule{}, "", err
+	}
+	rule, source, err := candidates.Resolve(op)
+	if err != nil {
+		return rule, source, fault.Precondition("%v", err)
+	}
+	return rule, source, nil
 }
 
 func storedRule(row db.OperationRule) (*rules.Rule, error) {

@@ -11,7 +11,7 @@ CREATE TABLE task_move (
 );
 INSERT INTO task_move VALUES
     ('waiting', 'pending'), ('waiting', 'terminated'),
-    ('pending', 'waiting'), ('pending', 'running'), ('pending', 'failed'), ('pending', 'terminated'),
+    ('pending', 'running'), ('pending', 'failed'), ('pending', 'terminated'),
     ('running', 'completed'), ('running', 'failed'), ('running', 'terminated');
 
 -- What changes of a task while it lives. What never changes is in task_plan, so that updates stay small.

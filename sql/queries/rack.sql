@@ -103,7 +103,8 @@ WHERE id = ANY (@ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 -- The racks that tasks wait for whose time in the queue was over before a time.
 SELECT id FROM rack
 WHERE waiting > 0 AND EXISTS (SELECT FROM task
-    WHERE task.rack_id = rack.id AND task.state = 'waiting' AND task.finished_at IS NULL AND task.queue_expires_at < @before);
+    WHERE task.rack_id = rack.id AND task.state = 'waiting' AND task.finished_at IS NULL AND task.queue_expires_at < @before)
+LIMIT 100; -- the rest at the next heartbeat
 
 -- name: RackListWaiting :many
 -- The racks that tasks wait for.

@@ -73,6 +73,11 @@ WITH t AS (
 )
 SELECT id FROM t;
 
+-- name: TaskForgetRule :execrows
+-- Takes a rule that is about to be deleted from tasks that have ended.
+UPDATE task SET applied_rule_id = NULL
+WHERE task.id IN (SELECT old.id FROM task AS old WHERE old.applied_rule_id = @rule_id AND old.finished_at IS NOT NULL LIMIT @max);
+
 -- name: TaskGet :one
 SELECT * FROM task WHERE id = @id;
 

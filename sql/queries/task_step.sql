@@ -83,8 +83,8 @@ RETURNING task.rack_id;
 
 -- name: StepGate :one
 -- Notes since when a driven step waits until its components are ready and what it was warned of, says so in the task's
--- message, and tells the watchers. A warning gives way to what another step of the task waits for. No row: the step or its
--- task is in other hands.
+-- message, and tells the watchers. A warning gives way to what another step of the task waits for. Called with the task
+-- locked, so that of two steps each sees what the other has recorded. No row: the step or its task is in other hands.
 WITH t AS (
     UPDATE task
     SET updated_at = clock_timestamp(),
@@ -110,7 +110,8 @@ SELECT id FROM s;
 
 -- name: StepGateOpen :one
 -- Ends the wait of a driven step for its components and gives back the time to the step and its task. What the message says
--- then is what another step of the task still waits for, if any. No row: the step or its task is in other hands.
+-- then is what another step of the task still waits for, if any. Called with the task locked. No row: the step or its task
+-- is in other hands.
 WITH t AS (
     UPDATE task
     SET deadline_at = task.deadline_at + @waited::interval, updated_at = clock_timestamp(),
@@ -133,6 +134,10 @@ WITH t AS (
     FROM s
 )
 SELECT task_deadline_at, deadline_at FROM s;
+
+-- name: StepGateSince :one
+-- Since when a step waits until its components are ready.
+SELECT gate_since FROM task_step WHERE task_id = @task_id AND stage = @stage AND step = @step;
 
 -- name: StepListByTasks :many
 -- Opened steps, for reports.
@@ -250,7 +255,7 @@ SELECT id FROM t;
 WITH r AS (
     SELECT waiting FROM rack WHERE rack.id = @rack_id FOR NO KEY UPDATE
 ), held AS (
-    SELECT id FROM task WHERE task.id = @task_id AND task.state = 'running' AND task.open_steps = 1
+    SELECT id, message FROM task WHERE task.id = @task_id AND task.state = 'running' AND task.open_steps = 1
         AND NOT EXISTS (SELECT FROM r WHERE r.waiting > 0)
     FOR NO KEY UPDATE
 ), s AS (
@@ -273,9 +278,9 @@ WITH r AS (
     SELECT kind, id, rack_id, happened.state, happened.message, @stages::integer, stage, component_type, action, total,
         completed, failed
     FROM t, (VALUES
-        (1, 'step_finished'::event_kind, 'running'::task_state, @was_message::text, @stage_number::integer,
+        (1, 'step_finished'::event_kind, 'running'::task_state, (SELECT message FROM held), @stage_number::integer,
             @component_type::text, @action_name::text, @total::integer, @completed::integer, @failed::integer),
-        (2, 'stage_finished', 'running', @was_message, @stage_number, '', '', 0, 0, 0),
+        (2, 'stage_finished', 'running', (SELECT message FROM held), @stage_number, '', '', 0, 0, 0),
         (3, 'task_finished', @to_state, @message, 0, '', '', 0, 0, 0)
     ) AS happened (place, kind, state, message, stage, component_type, action, total, completed, failed)
     ORDER BY place

@@ -501,6 +501,7 @@ const rackListOverdue = `-- name: RackListOverdue :many
 SELECT id FROM rack
 WHERE waiting > 0 AND EXISTS (SELECT FROM task
     WHERE task.rack_id = rack.id AND task.state = 'waiting' AND task.finished_at IS NULL AND task.queue_expires_at < $1)
+LIMIT 100
 `
 
 type RackListOverdueParams struct {
@@ -584,9 +585,11 @@ func (q *Queries) RackListTaken(ctx context.Context, arg RackListTakenParams) ([
 }
 
 const rackListWaiting = `-- name: RackListWaiting :many
+
 SELECT id FROM rack WHERE waiting > 0
 `
 
+// the rest at the next heartbeat
 // The racks that tasks wait for.
 func (q *Queries) RackListWaiting(ctx context.Context) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, rackListWaiting)

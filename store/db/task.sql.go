@@ -317,6 +317,25 @@ func (q *Queries) TaskEndWaiting(ctx context.Context, arg TaskEndWaitingParams) 
 	return items, nil
 }
 
+const taskForgetRule = `-- name: TaskForgetRule :execrows
+UPDATE task SET applied_rule_id = NULL
+WHERE task.id IN (SELECT old.id FROM task AS old WHERE old.applied_rule_id = $1 AND old.finished_at IS NOT NULL LIMIT $2)
+`
+
+type TaskForgetRuleParams struct {
+	RuleID *uuid.UUID
+	Max    int32
+}
+
+// Takes a rule that is about to be deleted from tasks that have ended.
+func (q *Queries) TaskForgetRule(ctx context.Context, arg TaskForgetRuleParams) (int64, error) {
+	result, err := q.db.Exec(ctx, taskForgetRule, arg.RuleID, arg.Max)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const taskGet = `-- name: TaskGet :one
 SELECT id, rack_id, operation_type, operation_code, description, state, message, applied_rule_id, job_id, start_job_id, queue_expires_at, idempotency_key, retry_of, stage, open_steps, stage_error, deadline_at, created_at, started_at, finished_at, updated_at FROM task WHERE id = $1
 `

@@ -103,7 +103,7 @@ const stageFinish = `-- name: StageFinish :one
 WITH r AS (
     SELECT waiting FROM rack WHERE rack.id = $1 FOR NO KEY UPDATE
 ), held AS (
-    SELECT id FROM task WHERE task.id = $2 AND task.state = 'running' AND task.open_steps = 1
+    SELECT id, message FROM task WHERE task.id = $2 AND task.state = 'running' AND task.open_steps = 1
         AND NOT EXISTS (SELECT FROM r WHERE r.waiting > 0)
     FOR NO KEY UPDATE
 ), s AS (
@@ -126,9 +126,9 @@ WITH r AS (
     SELECT kind, id, rack_id, happened.state, happened.message, $13::integer, stage, component_type, action, total,
         completed, failed
     FROM t, (VALUES
-        (1, 'step_finished'::event_kind, 'running'::task_state, $14::text, $15::integer,
-            $16::text, $17::text, $18::integer, $5::integer, $6::integer),
-        (2, 'stage_finished', 'running', $14, $15, '', '', 0, 0, 0),
+        (1, 'step_finished'::event_kind, 'running'::task_state, (SELECT message FROM held), $14::integer,
+            $15::text, $16::text, $17::integer, $5::integer, $6::integer),
+        (2, 'stage_finished', 'running', (SELECT message FROM held), $14, '', '', 0, 0, 0),
         (3, 'task_finished', $11, $12, 0, '', '', 0, 0, 0)
     ) AS happened (place, kind, state, message, stage, component_type, action, total, completed, failed)
     ORDER BY place
@@ -150,7 +150,6 @@ type StageFinishParams struct {
 	ToState       TaskState
 	Message       string
 	Stages        int32
-	WasMessage    string
 	StageNumber   int32
 	ComponentType string
 	ActionName    string
@@ -174,7 +173,6 @@ func (q *Queries) StageFinish(ctx context.Context, arg StageFinishParams) (uuid.
 		arg.ToState,
 		arg.Message,
 		arg.Stages,
-		arg.WasMessage,
 		arg.StageNumber,
 		arg.ComponentType,
 		arg.ActionName,
@@ -500,8 +498,8 @@ type StepGateParams struct {
 }
 
 // Notes since when a driven step waits until its components are ready and what it was warned of, says so in the task's
-// message, and tells the watchers. A warning gives way to what another step of the task waits for. No row: the step or its
-// task is in other hands.
+// message, and tells the watchers. A warning gives way to what another step of the task waits for. Called with the task
+// locked, so that of two steps each sees what the other has recorded. No row: the step or its task is in other hands.
 func (q *Queries) StepGate(ctx context.Context, arg StepGateParams) (uuid.UUID, error) {
 	row := q.db.QueryRow(ctx, stepGate,
 		arg.GateSince,
@@ -567,7 +565,8 @@ type StepGateOpenRow struct {
 }
 
 // Ends the wait of a driven step for its components and gives back the time to the step and its task. What the message says
-// then is what another step of the task still waits for, if any. No row: the step or its task is in other hands.
+// then is what another step of the task still waits for, if any. Called with the task locked. No row: the step or its task
+// is in other hands.
 func (q *Queries) StepGateOpen(ctx context.Context, arg StepGateOpenParams) (StepGateOpenRow, error) {
 	row := q.db.QueryRow(ctx, stepGateOpen,
 		arg.Waited,
@@ -585,6 +584,24 @@ func (q *Queries) StepGateOpen(ctx context.Context, arg StepGateOpenParams) (Ste
 	var i StepGateOpenRow
 	err := row.Scan(&i.TaskDeadlineAt, &i.DeadlineAt)
 	return i, err
+}
+
+const stepGateSince = `-- name: StepGateSince :one
+SELECT gate_since FROM task_step WHERE task_id = $1 AND stage = $2 AND step = $3
+`
+
+type StepGateSinceParams struct {
+	TaskID uuid.UUID
+	Stage  int32
+	Step   int32
+}
+
+// Since when a step waits until its components are ready.
+func (q *Queries) StepGateSince(ctx context.Context, arg StepGateSinceParams) (*time.Time, error) {
+	row := q.db.QueryRow(ctx, stepGateSince, arg.TaskID, arg.Stage, arg.Step)
+	var gate_since *time.Time
+	err := row.Scan(&gate_since)
+	return gate_since, err
 }
 
 const stepListByTasks = `-- name: StepListByTasks :many
