@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -519,4 +520,39 @@ func TestAReportTellsOfSingleComponentsWhereTheSiteWantsIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheSameRequestFindsItsTaskWhateverHasChangedSince(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, idle)
+	r := b.addRack("r", 1, 0, 1)
+	asked := b.addRule(rule(stage(1, "Compute", mainPower)))
+	req := request(hardware.PowerOn, asked, r.all()...)
+	req.IdempotencyKey = "again"
+	id := b.ask(req)
+	b.exec("DELETE FROM operation_rule WHERE id = $1", *asked)
+	b.unlink(r.trays()[0])
+	if again := b.ask(req); again != id {
+		t.Errorf("got task %s, want %s", again, id)
+	}
+	if n := value[int](b, "SELECT count(*) FROM task"); n != 1 {
+		t.Errorf("there are %d tasks", n)
+	}
+}
+
+func TestARackThatSomebodyHoldsKeepsNoNodeFromStarting(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, idle)
+	r := b.addRack("r", 0, 0, 1)
+	b.ask(request(hardware.PowerOn, nil, r.all()...))
+	b.ask(request(hardware.PowerOff, nil, r.all()...))
+	tx, err := b.store.API.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), "SELECT FROM rack WHERE id = $1 FOR UPDATE", r.id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	b.join(idle)
 }
