@@ -93,7 +93,7 @@ func TestOperationsRefuseBeforeAnyCall(t *testing.T) {
 		"rule explain --rack x":                       {"rule explain: --file is required to try a rule without a server", true},
 		"rule explain power_on -f x --rack y":         {"rule explain: --file and --rack take no operation, racks or rule of a server", true},
 		"rule explain -f - --rack -":                  {"rule explain: only one of --file and --rack can be standard input", true},
-		"rule explain -f x --rack y --operation z":    {"rule explain: --operation-type is required together", true},
+		"rule explain -f x --rack y --operation z":    {"rule explain: --operation-type is required with --operation", true},
 		"rule explain -f no-such --rack y":            {"rule explain: open no-such: no such file or directory", false},
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -213,8 +213,10 @@ func trialOperation(cmd *cobra.Command, o ruleOperation) (rules.Operation, error
 	if !f.Changed("operation-type") && !f.Changed("operation") {
 		return rules.Operation{Type: rules.TaskPowerControl, Code: string(hardware.PowerOn)}, nil
 	}
-	if err := requiredFlags(cmd, "together", "operation-type", "operation"); err != nil {
-		return rules.Operation{}, err
+	for flag, other := range map[string]string{"operation-type": "operation", "operation": "operation-type"} {
+		if err := requiredFlags(cmd, "with --"+other, flag); err != nil {
+			return rules.Operation{}, err
+		}
 	}
 	_, op, err := o.read()
 	if err != nil {
