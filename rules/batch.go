@@ -181,6 +181,9 @@ func (b *batch) together() {
 	names := make(map[namedOperation]int)
 	types := make(map[TaskType]bool)
 	for i, d := range b.drafts {
+		if len(b.problems) >= maxOfBatch {
+			return
+		}
 		key := namedOperation{d.Operation, d.Name}
 		other, twice := names[key]
 		switch {

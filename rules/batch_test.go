@@ -433,9 +433,12 @@ func TestAliasesOfAliasesAreBounded(t *testing.T) {
 func TestProblemsOfABatchAreBounded(t *testing.T) {
 	t.Parallel()
 	_, err := ParseBatch([]byte("rules:\n" + strings.Repeat("- {operation_type: power_control, steps: [3, 4]}\n", 3000)))
-	problems, _ := errors.AsType[Problems](err)
-	if n := len(problems); n < maxOfBatch || n > maxOfBatch+10 {
-		t.Errorf("%d problems", n)
+	_, same := ParseBatch([]byte("rules:\n" + strings.Repeat("- {name: a, operation_type: power_control, operation: restart}\n", 3000)))
+	for _, err := range []error{err, same} {
+		problems, _ := errors.AsType[Problems](err)
+		if n := len(problems); n < maxOfBatch || n > maxOfBatch+10 {
+			t.Errorf("%d problems", n)
+		}
 	}
 }
 

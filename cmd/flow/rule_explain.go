@@ -80,6 +80,11 @@ power_control/power_on, unless --operation-type and --operation say else.`,
 			}
 			request, err := parseWord(explained, "operation", args[0])
 			if err != nil {
+				for _, t := range rules.StoredTypes {
+					if slices.Contains(t.Codes(), strings.ToLower(args[0])) { // rules are stored for it, but no request asks for it
+						return fmt.Errorf("rule explain: operation %s can't be requested by itself: -f and --rack try a rule for it", line(args[0]))
+					}
+				}
 				return fmt.Errorf("rule explain: %w", err)
 			}
 			var o submission
