@@ -63,6 +63,10 @@ func parseBatch(text []byte, strict bool) ([]Draft, error) {
 		return nil, Problems{{Reason: "failed to parse YAML: " + err.Error()}}
 	}
 	p := parser{strict: strict, yaml: true}
+	if v.kind == kindObject && len(v.members) > 0 && !slices.ContainsFunc(v.members, func(m member) bool { return strings.EqualFold(m.key, keyRules) }) {
+		// Most likely it is misspelt: nobody writes a file to say nothing.
+		p.add(place{}, keyRules, "the file has no key '%s'", keyRules)
+	}
 	m, _ := p.object(place{}, "batch of rules", v, batchKeys)
 	if version := p.text(place{}, m, keyVersion); version != "" && version != SchemaVersion {
 		p.add(place{}, keyVersion, "unsupported version '%s', want '%s'", shown(version), SchemaVersion)
@@ -81,6 +85,12 @@ func parseBatch(text []byte, strict bool) ([]Draft, error) {
 		return nil, err
 	}
 	return b.drafts, nil
+}
+
+// namedOperation is what a rule that is no default is known by.
+type namedOperation struct {
+	operation Operation
+	name      string
 }
 
 // batch is what has been read of a document.
@@ -127,18 +137,17 @@ func (b *batch) check(i int, name string, d Draft) {
 			Reason: fmt.Sprintf("invalid rule %d from YAML file: %s: %s", i, name, reason),
 		})
 	}
-	switch n := utf8.RuneCountInString(d.Name); {
-	case strings.TrimSpace(d.Name) == "":
-		add(keyName, "rule name is required")
-	case n > maxName:
-		add(keyName, fmt.Sprintf("rule name has %d characters, at most %d are allowed", n, maxName))
+	if err := CheckName(d.Name); err != nil {
+		add(keyName, err.Error())
 	}
 	for _, text := range []struct{ key, text string }{{keyName, d.Name}, {keyDescription, d.Description}} {
 		if strings.ContainsRune(text.text, 0) {
 			add(text.key, text.key+" contains a NUL character")
 		}
 	}
-	if !slices.Contains(StoredTypes, d.Operation.Type) {
+	op := d.Operation
+	if !slices.Contains(StoredTypes, op.Type) {
+		op = Operation{Type: TaskPowerControl} // the one that forgives most: what follows from the type is no mistake of its own
 		add(keyOperationType, fmt.Sprintf("operation type '%s' has no stored rules: use %s or %s",
 			shown(string(d.Operation.Type)), TaskPowerControl, TaskFirmwareControl))
 		b.unclear = true
@@ -147,19 +156,47 @@ func (b *batch) check(i int, name string, d Draft) {
 		b.unclear = true
 	}
 	var wrong Problems
-	if errors.As(d.Definition.Validate(d.Operation), &wrong) {
+	if errors.As(d.Definition.Validate(op), &wrong) {
 		for _, w := range wrong {
 			add(w.Path, w.Reason)
 		}
 	}
 }
 
-// together checks the default rules against each other: there is one for an operation at most, and one at least for
-// those that are required.
+// CheckName refuses what is no name of a rule.
+func CheckName(name string) error {
+	switch n := utf8.RuneCountInString(name); {
+	case strings.TrimSpace(name) == "":
+		return errors.New("rule name is required")
+	case n > maxName:
+		return fmt.Errorf("rule name has %d characters, at most %d are allowed", n, maxName)
+	}
+	return nil
+}
+
+// together checks the rules against each other: an operation has one default at most, and one at least where that is
+// required, and no two rules of the same name, which is what stored ones are found by.
 func (b *batch) together() {
 	defaults := make(map[Operation]bool)
+	names := make(map[namedOperation]int)
 	types := make(map[TaskType]bool)
 	for i, d := range b.drafts {
+		if len(b.problems) >= maxOfBatch {
+			return
+		}
+		key := namedOperation{d.Operation, d.Name}
+		other, twice := names[key]
+		switch {
+		case !twice:
+			names[key] = i
+		case d.IsDefault && b.drafts[other].IsDefault: // said below
+		case d.Operation.Validate() == nil && CheckName(d.Name) == nil:
+			b.problems = append(b.problems, Problem{
+				Path: fmt.Sprintf("%s[%d].%s", keyRules, i, keyName),
+				Reason: fmt.Sprintf("duplicate rule %s for operation type %s: rule %d has the same name and is for %s as well",
+					shown(d.Name), d.Operation.Type, other, d.Operation.Code),
+			})
+		}
 		if !d.IsDefault {
 			continue
 		}

@@ -130,7 +130,8 @@ func TestParseBatchReads(t *testing.T) {
 		want []Draft
 	}{
 		"no rules as nothing to do":           {"rules: []", nil},
-		"a document without rules":            {"version: v1", nil},
+		"no rules as an empty value":          {"Rules:", nil},
+		"a byte order mark":                   {"\ufeffrules:\n- {name: night, operation_type: power_control, operation: power_on, is_default: false}", night(func(*Draft) {})},
 		"an empty version as v1":              {"version: ''\nrules: []", nil},
 		"the marks around a document":         {"---\nrules:\n...\n", nil},
 		"a rule that is no default alone":     {oneRule("description: at night"), night(func(d *Draft) { d.Description = "at night" })},
@@ -159,7 +160,7 @@ func TestParseBatchReads(t *testing.T) {
 		},
 		"a zero without unit as no timeout": {yamlStep("timeout: 0"), step(func(*Step) {})},
 		"parameters of every kind": {
-			yamlStep("main_operation: {name: PowerControl, parameters: {a: [1, 1.50, .5, true, ~], b: {c: .inf}, 7: x}}"),
+			yamlStep("main_operation: {name: PowerControl, parameters: {a: [1, 1.50, .5, true, ~], b: {c: '.inf'}, 7: x}}"),
 			step(func(s *Step) {
 				s.Main.Parameters = Parameters{
 					"a": []any{json.Number("1"), json.Number("1.50"), json.Number("0.5"), true, nil},
@@ -168,19 +169,21 @@ func TestParseBatchReads(t *testing.T) {
 			}),
 		},
 		"anchors, aliases and merge keys": {
-			"rules:\n- &a {name: x, operation_type: power_control, operation: power_on, is_default: false}\n- {<<: *a, name: y}\n- *a\n",
+			"rules:\n- &a {name: x, operation_type: power_control, operation: power_on, is_default: false}\n- {<<: *a, name: y}\n- {<<: *a, name: z}\n",
 			[]Draft{
 				{Name: "x", Operation: Operation{TaskPowerControl, "power_on"}, Definition: Definition{Version: "v1"}},
 				{Name: "y", Operation: Operation{TaskPowerControl, "power_on"}, Definition: Definition{Version: "v1"}},
-				{Name: "x", Operation: Operation{TaskPowerControl, "power_on"}, Definition: Definition{Version: "v1"}},
+				{Name: "z", Operation: Operation{TaskPowerControl, "power_on"}, Definition: Definition{Version: "v1"}},
 			},
 		},
 		"tags that say what is there anyway": {oneRule("name: !!str 5\nis_default: !!bool false"), night(func(d *Draft) { d.Name = "5" })},
 		"blocks of text":                     {oneRule("description: |\n  a\n  b\nname: >-\n  c\n  d"), night(func(d *Draft) { d.Name, d.Description = "c d", "a\nb\n" })},
 		"JSON":                               {`{"rules": [{"name": "night", "operation_type": "power_control", "operation": "power_on", "is_default": false}]}`, night(func(*Draft) {})},
 		"a YAML 1.1 directive as of 1.2":     {"%YAML 1.1\n---\n" + oneRule("name: on"), night(func(d *Draft) { d.Name = "on" })},
-		"rules of the same name and operation that are no defaults": {
-			oneRule("") + strings.TrimPrefix(oneRule(""), "rules:\n"), append(night(func(*Draft) {}), night(func(*Draft) {})...),
+		"a number beyond all numbers, where text is wanted": {oneRule("name: 1e400"), night(func(d *Draft) { d.Name = "1e400" })},
+		"rules of the same name for several operations": {
+			oneRule("") + strings.TrimPrefix(oneRule("operation: restart"), "rules:\n"),
+			append(night(func(*Draft) {}), night(func(d *Draft) { d.Operation.Code = "restart" })...),
 		},
 	}
 	for name, tt := range tests {
@@ -229,6 +232,8 @@ func TestParseBatchRefuses(t *testing.T) {
 		"a tag of somebody else": {
 			"rules: !site []", Problems{{"", "failed to parse YAML: line 1, column 8: tag '!site' is not supported"}},
 		},
+		"a misspelt key":            {"rule: []", Problems{{"rules", "the file has no key 'rules'"}}},
+		"nothing but a version":     {"version: v1", Problems{{"rules", "the file has no key 'rules'"}}},
 		"a list":                    {"- a", Problems{{"", "batch of rules must be an object, got array"}}},
 		"another version":           {"version: v2\nrules: []", Problems{{"version", "unsupported version 'v2', want 'v1'"}}},
 		"a version that is no text": {"version: 1\nrules: []", Problems{{"version", "unsupported version '1', want 'v1'"}}},
@@ -250,6 +255,31 @@ func TestParseBatchRefuses(t *testing.T) {
 		"no operation type": {
 			oneRule("operation_type:"),
 			Problems{{"rules[0].operation_type", invalid + "operation type '' has no stored rules: use power_control or firmware_control"}},
+		},
+		"a name of spaces": {
+			oneRule("name: ' '"), Problems{{"rules[0].name", "invalid rule 0 from YAML file:  : rule name is required"}},
+		},
+		"an operation type that there is none of, once": {
+			oneRule("operation_type: power_contol\nsteps: [{component_type: CDU, stage: 0, main_operation: {name: PowerControl}}]"),
+			Problems{
+				{"rules[0].operation_type", invalid + "operation type 'power_contol' has no stored rules: use power_control or firmware_control"},
+				{"rules[0].steps[0].stage", invalid + "step 0: stage must be >= 1, got 0"},
+			},
+		},
+		"a coefficient that is not a number": {
+			yamlStep("retry: {max_attempts: 2, initial_interval: 1s, backoff_coefficient: .nan}"),
+			Problems{{"rules[0].steps[0].retry.backoff_coefficient",
+				first + "step[0] (Compute): retry: backoff_coefficient: .nan is no number that can be stored"}},
+		},
+		"a coefficient beyond all numbers": {
+			yamlStep("retry: {max_attempts: 2, initial_interval: 1s, backoff_coefficient: 1e400}"),
+			Problems{{"rules[0].steps[0].retry.backoff_coefficient",
+				first + "step[0] (Compute): retry: backoff_coefficient: 1e400 is no number that can be stored"}},
+		},
+		"a parameter without end": {
+			yamlStep("main_operation: {name: PowerControl, parameters: {a: {b: .inf}}}"),
+			Problems{{"rules[0].steps[0].main_operation.parameters.a",
+				first + "step[0] (Compute): main_operation: parameter 'a' holds a number out of range, .inf"}},
 		},
 		"bring-up": {
 			oneRule("operation_type: bring_up\noperation: bring_up"),
@@ -330,6 +360,14 @@ func TestParseBatchRefuses(t *testing.T) {
 			minimalBatch + strings.TrimPrefix(oneRule("is_default: true\noperation: power_off"), "rules:\n"),
 			Problems{{"rules[2]", "duplicate rule night for operation type power_control: there is another default rule for power_off"}},
 		},
+		"two rules of one name for an operation": {
+			oneRule("") + strings.TrimPrefix(oneRule("description: again"), "rules:\n"),
+			Problems{{"rules[1].name", "duplicate rule night for operation type power_control: rule 0 has the same name and is for power_on as well"}},
+		},
+		"the name of a default": {
+			minimalBatch + strings.TrimPrefix(oneRule("name: site power on"), "rules:\n"),
+			Problems{{"rules[2].name", "duplicate rule site power on for operation type power_control: rule 0 has the same name and is for power_on as well"}},
+		},
 		"a default without those it needs": {
 			oneRule("is_default: true\noperation: restart"),
 			Problems{missing("power_on", TaskPowerControl), missing("power_off", TaskPowerControl)},
@@ -395,9 +433,12 @@ func TestAliasesOfAliasesAreBounded(t *testing.T) {
 func TestProblemsOfABatchAreBounded(t *testing.T) {
 	t.Parallel()
 	_, err := ParseBatch([]byte("rules:\n" + strings.Repeat("- {operation_type: power_control, steps: [3, 4]}\n", 3000)))
-	problems, _ := errors.AsType[Problems](err)
-	if n := len(problems); n < maxOfBatch || n > maxOfBatch+10 {
-		t.Errorf("%d problems", n)
+	_, same := ParseBatch([]byte("rules:\n" + strings.Repeat("- {name: a, operation_type: power_control, operation: restart}\n", 3000)))
+	for _, err := range []error{err, same} {
+		problems, _ := errors.AsType[Problems](err)
+		if n := len(problems); n < maxOfBatch || n > maxOfBatch+10 {
+			t.Errorf("%d problems", n)
+		}
 	}
 }
 

@@ -273,7 +273,8 @@ func (p *parser) number(at place, m members, key string) float64 {
 	}
 	f, err := json.Number(v.text).Float64()
 	if err != nil {
-		p.add(at, key, "%s %s is out of range", key, shown(v.text))
+		p.add(at, key, "%s: %s is no number that can be stored", key, shown(v.text))
+		return 0
 	}
 	return f
 }

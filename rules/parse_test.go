@@ -93,7 +93,7 @@ func TestParseRefusesWhatHasTheWrongForm(t *testing.T) {
 		},
 		"a coefficient beyond every number": {
 			oneStep(`"retry": {"backoff_coefficient": 1e999}`),
-			Problems{{"steps[0].retry.backoff_coefficient", "step 0: invalid retry policy: backoff_coefficient 1e999 is out of range"}},
+			Problems{{"steps[0].retry.backoff_coefficient", "step 0: invalid retry policy: backoff_coefficient: 1e999 is no number that can be stored"}},
 		},
 		"an action that is no object": {
 			oneStep(`"post_operation": ["Sleep"]`),

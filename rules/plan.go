@@ -120,7 +120,7 @@ func (s PlanStep) Shortest() Duration {
 	return sum
 }
 
-// Longest is the time the step may take before it is given up, waiting for readiness not counted.
+// Longest is the budget of the step, the time after which it is given up, waiting for readiness not counted.
 func (s PlanStep) Longest() Duration {
 	if s.Skipped {
 		return 0
@@ -131,7 +131,8 @@ func (s PlanStep) Longest() Duration {
 // Shortest is what the plan waits for in any case: that of the longest step of each stage.
 func (p Plan) Shortest() Duration { return p.sum(PlanStep.Shortest) }
 
-// Longest is how long the plan takes when each step takes as long as it may.
+// Longest is the time after which the plan is given up for good: each stage at the budget of its longest step, waiting for
+// readiness not counted.
 func (p Plan) Longest() Duration { return p.sum(PlanStep.Longest) }
 
 // sum adds up the longest step of each stage.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ func readYAML(text []byte) (v value, err error) {
 	if !utf8.Valid(text) {
 		return value{}, errors.New("the text is not UTF-8")
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // the parser takes a byte order mark for a part of the first key
 	// Keys that stand twice are noted with the problems of the document.
 	file, err := yamlparser.ParseBytes(text, 0, yamlparser.AllowDuplicateMapKey())
 	if err != nil {
@@ -78,6 +80,9 @@ func (r *yamlReader) value(n ast.Node) value {
 	case nil, *ast.NullNode, *ast.CommentGroupNode:
 		return value{}
 	case *ast.StringNode:
+		if n.Token.Type == token.StringType && beyondFloat(n.Value) {
+			return value{kind: kindNumber, text: n.Value}
+		}
 		return value{kind: kindString, text: n.Value}
 	case *ast.LiteralNode:
 		return value{kind: kindString, text: n.Value.Value}
@@ -87,8 +92,8 @@ func (r *yamlReader) value(n ast.Node) value {
 		return value{kind: kindNumber, text: fmt.Sprint(n.Value), raw: n.GetToken().Value}
 	case *ast.FloatNode:
 		return value{kind: kindNumber, text: floatText(n), raw: n.GetToken().Value}
-	case *ast.InfinityNode, *ast.NanNode: // no number that JSON knows
-		return value{kind: kindString, text: n.GetToken().Value}
+	case *ast.InfinityNode, *ast.NanNode: // no number that JSON knows: refused where one is wanted
+		return value{kind: kindNumber, text: n.GetToken().Value}
 	case *ast.MappingNode:
 		return r.object(n.Values)
 	case *ast.MappingValueNode:
@@ -198,6 +203,12 @@ func floatText(n *ast.FloatNode) string {
 		return raw
 	}
 	return strconv.FormatFloat(n.Value, 'g', -1, 64)
+}
+
+// beyondFloat reports whether a text is a number that is too large, which the parser takes for text.
+func beyondFloat(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return errors.Is(err, strconv.ErrRange)
 }
 
 // placeOf says where in the text a node stands.

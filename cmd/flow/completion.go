@@ -66,10 +66,18 @@ func (c *cli) completeDomainThenRacks(cmd *cobra.Command, args []string, typed s
 
 // completeTasks offers the ids of tasks, newest first.
 func (c *cli) completeTasks(activeOnly bool) cobra.CompletionFunc {
+	return c.completeTasksThat(activeOnly, func(flowv1.TaskStatus) bool { return true })
+}
+
+// completeTasksThat offers the ids of tasks in some statuses, newest first.
+func (c *cli) completeTasksThat(activeOnly bool, offered func(flowv1.TaskStatus) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return c.complete(cmd, func(ctx context.Context, s *client, first *flowv1.Pagination) (list []cobra.Completion, err error) {
 			resp, err := s.flow.ListTasks(ctx, &flowv1.ListTasksRequest{ActiveOnly: activeOnly, Pagination: first})
 			for _, t := range resp.GetTasks() {
+				if !offered(t.GetStatus()) {
+					continue
+				}
 				list = append(list, cobra.CompletionWithDesc(t.GetId().GetId(), line(statusWord(t.GetStatus())+" "+t.GetOperation())))
 			}
 			return list, err

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 )
 
 // documentFlags is the flags of a command that may read a document.
@@ -36,14 +38,34 @@ func (d *documentFlags) read(cmd *cobra.Command, stdin io.Reader) (doc []byte, n
 	return readDocument(stdin, d.file)
 }
 
-// readDocument reads a file, or standard input for "-", and gives the name to use in messages.
+// maxRequest is the largest request that a server takes, in bytes.
+const maxRequest = 4 << 20
+
+// readDocument reads a file, or standard input for "-", without a byte order mark, which no parser of JSON takes. It gives
+// the name to use in messages.
 func readDocument(stdin io.Reader, path string) (doc []byte, name string, err error) {
 	if path == "-" {
 		doc, err = io.ReadAll(stdin)
-		return doc, "standard input", err
+	} else {
+		doc, err = os.ReadFile(path)
 	}
-	doc, err = os.ReadFile(path)
-	return doc, path, err
+	return bytes.TrimPrefix(doc, []byte("\ufeff")), documentName(path), err
+}
+
+// documentName is what messages call a document.
+func documentName(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
+}
+
+// fits refuses a request that a server would not read, by the document that makes it so large.
+func fits(name string, m proto.Message) error {
+	if n := proto.Size(m); n > maxRequest {
+		return fmt.Errorf("%s: makes a request of %d bytes, at most %d can be sent", name, n, maxRequest)
+	}
+	return nil
 }
 
 // warn says what of a document is not sent.

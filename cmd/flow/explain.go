@@ -166,12 +166,13 @@ func limits(a *flowopsv1.PlannedAction) string {
 	return strings.Join(parts, ", ")
 }
 
-// between is a time that is known within bounds.
+// between says how long something takes at least, and when it is given up.
 func between(shortest, longest *durationpb.Duration) string {
-	if shortest.AsDuration() == 0 {
-		return "up to " + brief(longest)
+	text := "given up after " + brief(longest)
+	if shortest.AsDuration() > 0 {
+		text = "at least " + brief(shortest) + ", " + text
 	}
-	return brief(shortest) + " to " + brief(longest)
+	return text
 }
 
 // brief is a duration without the parts at its end that are zero.

@@ -155,6 +155,9 @@ func (r *operationRequest) check(cmd *cobra.Command, args []string) (submission,
 	if r.explain && r.wait {
 		return o, &usageError{cmd: cmd, err: fmt.Errorf("%s: --explain and --wait are mutually exclusive", commandName(cmd))}
 	}
+	if r.explain && cmd.Flags().Changed("idempotency-key") {
+		return o, &usageError{cmd: cmd, err: fmt.Errorf("%s: --explain and --idempotency-key are mutually exclusive", commandName(cmd))}
+	}
 	if cmd.Flags().Changed("idempotency-key") && !isKey(r.idempotencyKey) {
 		return o, fmt.Errorf("%s: --idempotency-key must have 1 to %d letters, digits and signs of ASCII, and no space at its ends",
 			commandName(cmd), maxIdempotencyKey)
@@ -207,7 +210,7 @@ func (c *cli) operate(cmd *cobra.Command, args []string, op operation, r *operat
 	}
 	refused := info.ResponseTrailer().Values(rackErrorTrailer)
 	for _, text := range refused {
-		fmt.Fprintf(c.err, "Warning: no task for rack %s\n", line(text))
+		fmt.Fprintf(c.err, "Warning: no task for %s\n", line(refusedRack(text)))
 	}
 	if !r.wait || c.output == formatTable {
 		// Before waiting: the ids are out even when the wait is cut short.
@@ -224,6 +227,16 @@ func (c *cli) operate(cmd *cobra.Command, args []string, op operation, r *operat
 		return fmt.Errorf("%s: %d of %d racks got no task", doing, n, n+len(resp.GetTaskIds()))
 	}
 	return nil
+}
+
+// refusedRack is an entry of the trailer, "<rack> <code> <text>", for people.
+func refusedRack(entry string) string {
+	rack, rest, _ := strings.Cut(entry, " ")
+	code, reason, ok := strings.Cut(rest, " ")
+	if !ok {
+		return "rack " + entry
+	}
+	return fmt.Sprintf("rack %s: %s (%s)", rack, reason, strings.ToLower(code))
 }
 
 // submit sends a request to be done.

@@ -89,11 +89,15 @@ func TestOperationsRefuseBeforeAnyCall(t *testing.T) {
 		"rule explain power_on":                       {"rule explain: " + ways + ", --domain-names or --component-ids", true},
 		"rule explain power_on a --rule-id x":         {`rule explain: --rule-id "x" is not a valid UUID`, false},
 		"rule explain power_on a --operation restart": {"rule explain: --operation-type and --operation go with --file", true},
+		"rule explain Warm_Reset a":                   {"rule explain: operation Warm_Reset can't be requested by itself: -f and --rack try a rule for it", false},
+		"rule explain force_power_on a":               {"rule explain: operation force_power_on can't be requested by itself: -f and --rack try a rule for it", false},
+		"rule explain downgrade a":                    {"rule explain: operation downgrade can't be requested by itself: -f and --rack try a rule for it", false},
+		"rule explain rollback":                       {"rule explain: operation rollback can't be requested by itself: -f and --rack try a rule for it", false},
 		"rule explain -f x":                           {"rule explain: --rack is required to try a rule without a server", true},
 		"rule explain --rack x":                       {"rule explain: --file is required to try a rule without a server", true},
 		"rule explain power_on -f x --rack y":         {"rule explain: --file and --rack take no operation, racks or rule of a server", true},
 		"rule explain -f - --rack -":                  {"rule explain: only one of --file and --rack can be standard input", true},
-		"rule explain -f x --rack y --operation z":    {"rule explain: --operation-type is required together", true},
+		"rule explain -f x --rack y --operation z":    {"rule explain: --operation-type is required with --operation", true},
 		"rule explain -f no-such --rack y":            {"rule explain: open no-such: no such file or directory", false},
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -217,13 +221,13 @@ func planned() *flowopsv1.TaskPlan {
 }
 
 const plannedTable = `
-STAGE  COMPONENTS               TAKES         PHASE  ACTION                      TIMES  LIMITS
-1      PowerShelf               skipped       -      -                           -      -
-2      18 Compute, 6 at a time  30s to 1h     main   PowerControl power_on       3      20m a call, 3 attempts
-                                              post   VerifyPowerStatus until On  3      within 5m, every 10s
-                                              delay  Sleep 30s                   1      -
-       9 NVSwitch               done already  -      -                           -      -
-       1 CDU                    up to 2h      main   GetPowerStatus              1      1m1s a call
+STAGE  COMPONENTS               TAKES                            PHASE  ACTION                      TIMES  LIMITS
+1      PowerShelf               skipped                          -      -                           -      -
+2      18 Compute, 6 at a time  at least 30s, given up after 1h  main   PowerControl power_on       3      20m a call, 3 attempts
+                                                                 post   VerifyPowerStatus until On  3      within 5m, every 10s
+                                                                 delay  Sleep 30s                   1      -
+       9 NVSwitch               done already                     -      -                           -      -
+       1 CDU                    given up after 2h                main   GetPowerStatus              1      1m1s a call
 `
 
 // explanation is of two racks.
@@ -259,7 +263,7 @@ Task       would wait
 Reason     the rack is in other hands
 Operation  power_control/power_on
 Rule       site power on, 33333333-0000-4000-8000-000000000001, associated with the rack
-Takes      30s to 1h1m30s
+Takes      at least 30s, given up after 1h1m30s
 
 In the way:
 TASK                                  STATUS   OPERATION                CONFLICT
@@ -274,7 +278,7 @@ Rack       rack-2 (11111111-0000-4000-8000-000000000002)
 Task       would start now
 Operation  power_control/power_on
 Rule       Hardcoded Default Power On, brought along by Flow
-Takes      up to 1h30m
+Takes      given up after 1h30m
 
 STAGE  COMPONENTS  TAKES  PHASE  ACTION  TIMES  LIMITS`) + "\n"
 	spec, rule := racks(nil, byName("rack-1")), &flowv1.UUID{Id: ruleOne}
@@ -350,13 +354,13 @@ func TestRuleExplainWithoutAServer(t *testing.T) {
 	want := picture(`
 Operation  power_control/force_power_off
 Rule       serial
-Takes      30s to 2h38m15s
+Takes      at least 30s, given up after 2h38m15s
 
-STAGE  COMPONENTS               TAKES            PHASE  ACTION                             TIMES  LIMITS
-2      18 Compute, 4 at a time  30s to 2h38m15s  main   PowerControl force_power_off       5      10m a call, 3 attempts
-                                                 post   VerifyReachability of any Compute  1      within 5m, every 30s
-                                                 delay  Sleep 30s                          1      -
-       UMS                      skipped          -      -                                  -      -`) + "\n"
+STAGE  COMPONENTS               TAKES                                  PHASE  ACTION                             TIMES  LIMITS
+2      18 Compute, 4 at a time  at least 30s, given up after 2h38m15s  main   PowerControl force_power_off       5      10m a call, 3 attempts
+                                                                       post   VerifyReachability of any Compute  1      within 5m, every 30s
+                                                                       delay  Sleep 30s                          1      -
+       UMS                      skipped                                -      -                                  -      -`) + "\n"
 	if diff := cmp.Diff(want, got.out); diff != "" || got.code != exitOK || got.err != "" {
 		t.Error(diff, got.err)
 	}

@@ -141,14 +141,15 @@ func TestPowerRefusesBeforeAnyCall(t *testing.T) {
 			`power on: unknown component type "fan": must be one of compute, nvswitch, nvl-switch, power-shelf, tor-switch, ums, cdu`,
 			false,
 		},
-		"on --component-ids m -t cdu,ums":   {"power on: --component-ids takes one --type, got cdu,ums", false},
-		"on a --forced":                     {"unknown flag: --forced", true},
-		"on a --queue-timeout 1m":           {"power on: --queue-timeout goes with --queue", true},
-		"on a --queue --queue-timeout 0":    {"power on: --queue-timeout must be greater than 0, got 0s", true},
-		"on a --queue --queue-timeout -1s":  {"power on: --queue-timeout must be greater than 0, got -1s", true},
-		"on a --queue --queue-timeout 1.5s": {"power on: --queue-timeout must be in whole seconds, got 1.5s", true},
-		"on a --queue --queue-timeout 721h": {"power on: --queue-timeout must be at most 720h (30 days), got 721h0m0s", true},
-		"on a --explain --wait":             {"power on: --explain and --wait are mutually exclusive", true},
+		"on --component-ids m -t cdu,ums":    {"power on: --component-ids takes one --type, got cdu,ums", false},
+		"on a --forced":                      {"unknown flag: --forced", true},
+		"on a --queue-timeout 1m":            {"power on: --queue-timeout goes with --queue", true},
+		"on a --queue --queue-timeout 0":     {"power on: --queue-timeout must be greater than 0, got 0s", true},
+		"on a --queue --queue-timeout -1s":   {"power on: --queue-timeout must be greater than 0, got -1s", true},
+		"on a --queue --queue-timeout 1.5s":  {"power on: --queue-timeout must be in whole seconds, got 1.5s", true},
+		"on a --queue --queue-timeout 721h":  {"power on: --queue-timeout must be at most 720h (30 days), got 721h0m0s", true},
+		"on a --explain --wait":              {"power on: --explain and --wait are mutually exclusive", true},
+		"on a --explain --idempotency-key k": {"power on: --explain and --idempotency-key are mutually exclusive", true},
 		"on a --idempotency-key=": {
 			"power on: --idempotency-key must have 1 to 255 letters, digits and signs of ASCII, and no space at its ends", false,
 		},
@@ -199,9 +200,9 @@ func TestPowerReportsWhatTheServerRefuses(t *testing.T) {
 func TestPowerNamesRacksWithoutATask(t *testing.T) {
 	t.Parallel()
 	f := oneRack(nil)
-	f.refused = []string{rackTwo + " FAILED_PRECONDITION in other hands"}
+	f.refused = []string{rackTwo + " failed_precondition task 1: in other hands"}
 	got := against(t, f, "power", "off", "rack-1", "rack-2", "-o", "json")
-	want := "Warning: no task for rack " + rackTwo + " FAILED_PRECONDITION in other hands\nError: power off: 1 of 2 racks got no task\n"
+	want := "Warning: no task for rack " + rackTwo + ": task 1: in other hands (failed_precondition)\nError: power off: 1 of 2 racks got no task\n"
 	if got.code != exitError || got.err != want || got.out != "{\n  \"task_ids\": [\n    \""+taskOne+"\"\n  ]\n}\n" {
 		t.Errorf("%+v", got)
 	}

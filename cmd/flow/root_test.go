@@ -103,7 +103,11 @@ func TestVersion(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	f := stocked()
-	f.tasks = []*flowv1.Task{outlined()}
+	f.tasks = []*flowv1.Task{outlined(), // and one in each status it may have ended in
+		{Id: &flowv1.UUID{Id: taskTwo}, Operation: "PowerOn", Status: flowv1.TaskStatus_TASK_STATUS_COMPLETED},
+		{Id: &flowv1.UUID{Id: ruleOne}, Operation: "PowerOn", Status: flowv1.TaskStatus_TASK_STATUS_FAILED},
+		{Id: &flowv1.UUID{Id: ruleTwo}, Operation: "PowerOn", Status: flowv1.TaskStatus_TASK_STATUS_TERMINATED},
+	}
 	f.domains = []*flowv1.NVLDomain{{Identifier: &flowv1.Identifier{Id: &flowv1.UUID{Id: domainOne}, Name: "nvl-1"}}}
 	env := f.env(t)
 	for line, want := range map[string]string{
@@ -115,6 +119,7 @@ func TestCompletion(t *testing.T) {
 		"power control --op":       "on force-on off force-off restart force-restart warm-reset cold-reset :4",
 		"power off":                "rack-1\t" + rackOne + " rack-2\t" + rackTwo + " :4",
 		"task cancel":              taskOne + "\trunning PowerOn, forced false :36",
+		"task retry":               ruleOne + "\tfailed PowerOn " + ruleTwo + "\tterminated PowerOn :36",
 		"task list --rack":         "rack-1\t" + rackOne + " rack-2\t" + rackTwo + " :4",
 		"domain racks":             "nvl-1\t" + domainOne + " :4",
 		"domain attach":            "nvl-1\t" + domainOne + " :4",

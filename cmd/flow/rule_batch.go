@@ -37,17 +37,25 @@ func (r *batchedRule) operation() string { return r.OperationType + "/" + r.Oper
 // batchResult is what is printed of a batch.
 type batchResult struct {
 	Rules []batchedRule `json:"rules"`
-
-	from string // the name of the document
 }
 
 // createRules stores the rules of a YAML file in one piece.
 func (c *cli) createRules(cmd *cobra.Command, r newRule) error {
+	if c.output == formatTable {
+		fmt.Fprintf(c.out, "Loading rules from: %s\n", line(documentName(r.yaml)))
+	}
 	drafts, name, err := c.readBatch(r.yaml, r.strict)
 	if err != nil {
 		return fmt.Errorf("rule create: %w", err)
 	}
-	result := batchResult{from: name, Rules: make([]batchedRule, len(drafts))}
+	req, err := batchRequest(drafts, r.overwrite)
+	if err == nil {
+		err = fits(name, req)
+	}
+	if err != nil {
+		return fmt.Errorf("rule create: %w", err)
+	}
+	result := batchResult{Rules: make([]batchedRule, len(drafts))}
 	for i, d := range drafts {
 		result.Rules[i] = batchedRule{
 			Name: d.Name, OperationType: string(d.Operation.Type), OperationCode: d.Operation.Code,
@@ -55,11 +63,17 @@ func (c *cli) createRules(cmd *cobra.Command, r newRule) error {
 		}
 	}
 	if r.dryRun {
-		run := "flow rule create" + connectionFlags(cmd) + " --from-yaml " + r.yaml
+		run := "flow rule create" + connectionFlags(cmd) + " --from-yaml " + shellWord(r.yaml)
+		switch {
+		case r.yaml == "-": // it has been read
+			run = ""
+		case r.strict:
+			run += " --strict"
+		}
 		return c.printValue(result, func(w io.Writer) error { return result.preview(w, run) })
 	}
 	if len(drafts) > 0 {
-		if err := c.replaceRules(cmd, drafts, r.overwrite, result.Rules); err != nil {
+		if err := c.replaceRules(cmd, req, result.Rules); err != nil {
 			return err
 		}
 	}
@@ -89,23 +103,28 @@ func (c *cli) readBatch(path string, strict bool) (drafts []rules.Draft, name st
 	return drafts, name, nil
 }
 
-// replaceRules sends a batch and notes what became of each rule.
-func (c *cli) replaceRules(cmd *cobra.Command, drafts []rules.Draft, overwrite bool, list []batchedRule) error {
+// batchRequest is what is sent of a batch.
+func batchRequest(drafts []rules.Draft, overwrite bool) (*flowopsv1.ReplaceOperationRulesRequest, error) {
 	req := &flowopsv1.ReplaceOperationRulesRequest{Overwrite: overwrite}
 	for _, d := range drafts {
 		doc, err := d.Definition.MarshalJSON()
 		if err != nil {
-			return fmt.Errorf("rule create: %w", err)
+			return nil, err
 		}
 		kind, err := parseWord(ruleTypeWords, "operation type", string(d.Operation.Type))
 		if err != nil {
-			return fmt.Errorf("rule create: %w", err)
+			return nil, err
 		}
 		req.Rules = append(req.Rules, &flowopsv1.OperationRuleDraft{
 			Name: d.Name, Description: d.Description, OperationType: kind, OperationCode: d.Operation.Code,
 			RuleDefinitionJson: string(doc), IsDefault: d.IsDefault,
 		})
 	}
+	return req, nil
+}
+
+// replaceRules sends a batch and notes what became of each rule.
+func (c *cli) replaceRules(cmd *cobra.Command, req *flowopsv1.ReplaceOperationRulesRequest, list []batchedRule) error {
 	return c.onServer(cmd, func(ctx context.Context, s *client) error {
 		resp, err := s.ops.ReplaceOperationRules(ctx, req)
 		if err != nil {
@@ -125,7 +144,6 @@ func (c *cli) replaceRules(cmd *cobra.Command, drafts []rules.Draft, overwrite b
 
 // summary says what became of each rule, and how many there were of each kind.
 func (b batchResult) summary(w io.Writer) error {
-	fmt.Fprintf(w, "Loading rules from: %s\n", line(b.from))
 	count := make(map[flowopsv1.RuleOutcome]int)
 	for _, r := range b.Rules {
 		count[r.result]++
@@ -161,9 +179,9 @@ func (b batchResult) summary(w io.Writer) error {
 	return nil
 }
 
-// preview says what a dry run has found.
+// preview says what a dry run has found, and with which command it is done.
 func (b batchResult) preview(w io.Writer, run string) error {
-	fmt.Fprintf(w, "Loading rules from: %s\n\nValidation successful!\n", line(b.from))
+	fmt.Fprint(w, "\nValidation successful!\n")
 	for _, t := range rules.StoredTypes {
 		head := fmt.Sprintf("\n%s:\n", t)
 		for _, r := range b.Rules {
@@ -174,7 +192,10 @@ func (b batchResult) preview(w io.Writer, run string) error {
 			head = ""
 		}
 	}
-	_, err := fmt.Fprintf(w, "\nWould create: %d rules\n\nTo create them, run:\n  %s\n", len(b.Rules), line(run))
+	_, err := fmt.Fprintf(w, "\nWould create: %d rules\n", len(b.Rules))
+	if err == nil && run != "" {
+		_, err = fmt.Fprintf(w, "\nTo create them, run:\n  %s\n", line(run))
+	}
 	return err
 }
 

@@ -44,6 +44,9 @@ so do the id of the rule, its operation, the racks it is associated with, and wh
 					return fmt.Errorf("rule update: %w", err)
 				}
 				req.RuleDefinitionJson = &definition
+				if err := fits(documentName(file), req); err != nil {
+					return fmt.Errorf("rule update: %w", err)
+				}
 			}
 			err = c.onServer(cmd, func(ctx context.Context, s *client) error {
 				_, err := s.flow.UpdateOperationRule(ctx, req)

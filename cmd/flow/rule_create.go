@@ -99,12 +99,16 @@ func (c *cli) createRule(cmd *cobra.Command, r newRule) error {
 	if err != nil {
 		return fmt.Errorf("rule create: %w", err)
 	}
+	req := &flowv1.CreateOperationRuleRequest{
+		Name: r.name, Description: r.description, OperationType: kind, OperationCode: op.Code,
+		RuleDefinitionJson: definition, IsDefault: r.isDefault,
+	}
+	if err := fits(documentName(r.file), req); err != nil {
+		return fmt.Errorf("rule create: %w", err)
+	}
 	var resp *flowv1.CreateOperationRuleResponse
 	err = c.onServer(cmd, func(ctx context.Context, s *client) (err error) {
-		resp, err = s.flow.CreateOperationRule(ctx, &flowv1.CreateOperationRuleRequest{
-			Name: r.name, Description: r.description, OperationType: kind, OperationCode: op.Code,
-			RuleDefinitionJson: definition, IsDefault: r.isDefault,
-		})
+		resp, err = s.flow.CreateOperationRule(ctx, req)
 		return err
 	})
 	if err != nil {

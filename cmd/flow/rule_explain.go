@@ -80,6 +80,11 @@ power_control/power_on, unless --operation-type and --operation say else.`,
 			}
 			request, err := parseWord(explained, "operation", args[0])
 			if err != nil {
+				for _, t := range rules.StoredTypes {
+					if slices.Contains(t.Codes(), strings.ToLower(args[0])) { // rules are stored for it, but no request asks for it
+						return fmt.Errorf("rule explain: operation %s can't be requested by itself: -f and --rack try a rule for it", line(args[0]))
+					}
+				}
 				return fmt.Errorf("rule explain: %w", err)
 			}
 			var o submission
@@ -213,8 +218,10 @@ func trialOperation(cmd *cobra.Command, o ruleOperation) (rules.Operation, error
 	if !f.Changed("operation-type") && !f.Changed("operation") {
 		return rules.Operation{Type: rules.TaskPowerControl, Code: string(hardware.PowerOn)}, nil
 	}
-	if err := requiredFlags(cmd, "together", "operation-type", "operation"); err != nil {
-		return rules.Operation{}, err
+	for flag, other := range map[string]string{"operation-type": "operation", "operation": "operation-type"} {
+		if err := requiredFlags(cmd, "with --"+other, flag); err != nil {
+			return rules.Operation{}, err
+		}
 	}
 	_, op, err := o.read()
 	if err != nil {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -211,6 +213,7 @@ func TestRuleCommandsRefuseBeforeAnyCall(t *testing.T) {
 	t.Parallel()
 	good, list := written(t, "rule.json", definition), written(t, "list.json", "[]")
 	broken, null := written(t, "broken.json", "{\n\"steps\": }"), written(t, "null.json", "null")
+	large := written(t, "large.json", `{"note": "`+strings.Repeat("x", 4<<20)+`"}`)
 	const single = "create --name a --operation-type power_control --operation power_on "
 	for line, want := range map[string]struct {
 		text  string
@@ -231,11 +234,12 @@ func TestRuleCommandsRefuseBeforeAnyCall(t *testing.T) {
 		"create --dry-run":                                  {"rule create: --dry-run goes with --from-yaml", true},
 		"create x":                                          {`rule create: unexpected argument "x"`, true},
 		"create --bogus":                                    {"unknown flag: --bogus", true},
-		"create --from-yaml no-such.yaml":                   {"rule create: YAML file not found: no-such.yaml", false},
 		single + "--rule-file no-such.json":                 {"rule create: open no-such.json: no such file or directory", false},
 		single + "--rule-file " + list:                      {"rule create: " + list + ": a rule is a JSON object", false},
 		single + "--rule-file " + null:                      {"rule create: " + null + ": a rule is a JSON object", false},
 		single + "--rule-file " + broken:                    {"rule create: " + broken + ": line 2, column 10: invalid character '}' looking for beginning of value", false},
+		single + "--rule-file " + large:                     {"rule create: " + large + ": makes a request of 4194336 bytes, at most 4194304 can be sent", false},
+		"update " + ruleOne + " --rule-file " + large:       {"rule update: " + large + ": makes a request of 4194361 bytes, at most 4194304 can be sent", false},
 		single + "--strict --rule-file " + good:             {"rule create: " + good + ": step 0: unknown key 'note'", false},
 		single + "--operation-type fan --rule-file " + good: {`rule create: unknown operation type "fan": must be one of power_control, firmware_control`, false},
 		single + "--operation upgrade --rule-file " + good: {
@@ -355,12 +359,12 @@ Overwritten: 2 rules`},
 	}
 	f = &fake{submit: connect.NewError(connect.CodeInvalidArgument, errors.New("rules[1]: no"))}
 	got = against(t, f, "rule", "create", "--from-yaml", path)
-	if got.code != exitError || got.out != "" || got.err != "Error: rule create: rules[1]: no (invalid_argument)\n" {
+	if got.code != exitError || strings.Count(got.out, "\n") != 1 || got.err != "Error: rule create: rules[1]: no (invalid_argument)\n" {
 		t.Errorf("%+v", got)
 	}
 	f = &fake{replaced: replaced(created)}
 	got = against(t, f, "rule", "create", "--from-yaml", path)
-	if got.code != exitError || got.out != "" || got.err != "Error: rule create: the server stored the batch, but answers for 1 of 3 rules\n" {
+	if got.code != exitError || strings.Count(got.out, "\n") != 1 || got.err != "Error: rule create: the server stored the batch, but answers for 1 of 3 rules\n" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -396,6 +400,35 @@ To create them, run:
 	if got.code != exitOK || got.out != "Loading rules from: standard input\nNo rules in the file\n" {
 		t.Errorf("%+v", got)
 	}
+	got = flow(t.Context(), nil, "", "rule", "create", "--from-yaml", "no-such.yaml")
+	if got.code != exitError || got.out != "Loading rules from: no-such.yaml\n" || got.err != "Error: rule create: YAML file not found: no-such.yaml\n" {
+		t.Errorf("%+v", got)
+	}
+	got = flow(t.Context(), nil, "", "rule", "create", "--from-yaml", "no-such.yaml", "-o", "json")
+	if got.code != exitError || got.out != "" {
+		t.Errorf("%+v", got)
+	}
+	got = flow(t.Context(), nil, "rules: []", "rule", "create", "--from-yaml", "-", "--dry-run")
+	if got.code != exitOK || strings.Contains(got.out, "To create them") { // standard input has been read
+		t.Errorf("%+v", got)
+	}
+	odd := written(t, "it's a rule.yaml", batchText)
+	got = flow(t.Context(), nil, "", "rule", "create", "--from-yaml", odd, "--dry-run", "--strict")
+	run := "  flow rule create --from-yaml '" + strings.ReplaceAll(odd, "'", `'\''`) + "' --strict\n"
+	if got.code != exitOK || !strings.HasSuffix(got.out, run) {
+		t.Errorf("%+v, want %q at the end", got, run)
+	}
+	large := "rules:\n"
+	for i := range 5 {
+		large += fmt.Sprintf("- {name: a%d, operation_type: power_control, operation: restart, is_default: false, description: %s}\n",
+			i, strings.Repeat("x", 1<<20))
+	}
+	for _, flag := range []string{"--dry-run", "--overwrite"} {
+		got = flow(t.Context(), nil, large, "rule", "create", "--from-yaml", "-", flag)
+		if !regexp.MustCompile(`^Error: rule create: standard input: makes a request of \d+ bytes, at most 4194304 can be sent\n$`).MatchString(got.err) {
+			t.Errorf("%+v", got)
+		}
+	}
 	bad := "site: x\nrules:\n- {name: a, operation_type: power_control, operation: on, is_default: false}\n" +
 		"- {name: b, operation_type: power_control, operation: power_off, is_default: false, steps: [{timeout: 5}]}\n"
 	got = flow(t.Context(), nil, bad, "rule", "create", "--from-yaml", "-", "--dry-run", "--strict")
@@ -403,10 +436,13 @@ To create them, run:
 Error: rule create: standard input: unknown key 'site'
 standard input: invalid rule 0 from YAML file: a: invalid operation code 'on' for operation type 'power_control'
 standard input: rule 1 (b) from YAML file: step[0]: invalid timeout ('5'): no duration such as 90s or 1h30m`) + "\n"
-	if diff := cmp.Diff(want, got.err); diff != "" || got.code != exitError || got.out != "" {
+	if diff := cmp.Diff(want, got.err); diff != "" || got.code != exitError || got.out != "Loading rules from: standard input\n" {
 		t.Error(diff, got.out)
 	}
-	many := "rules:\n" + strings.Repeat("- {name: a, operation_type: power_control, operation: restart, is_default: false}\n", 1001)
+	many := "rules:\n"
+	for i := range 1001 {
+		many += fmt.Sprintf("- {name: a%d, operation_type: power_control, operation: restart, is_default: false}\n", i)
+	}
 	got = flow(t.Context(), nil, many, "rule", "create", "--from-yaml", "-")
 	if got.err != "Error: rule create: standard input: has 1001 rules, at most 1000 can be stored in one piece\n" {
 		t.Errorf("%+v", got)
@@ -422,7 +458,7 @@ func TestRuleLint(t *testing.T) {
 		}
 		return filepath.Join(dir, name)
 	}
-	good := file("good.json", `{"steps":[{"component_type":"compute","stage":1,"main_operation":{"name":"PowerControl"}}]}`)
+	good := file("good.json", "\ufeff"+`{"steps":[{"component_type":"compute","stage":1,"main_operation":{"name":"PowerControl"}}]}`)
 	batch := file("good.yml", batchText)
 	bare := file("bare", "\n"+batchText)
 	brace := file("brace", `{"steps":[{"stage":0,"component_type":"cdu","note":1,"main_operation":{"name":"PowerControl"}}]}`)

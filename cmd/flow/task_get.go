@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rackflow.dev/flow/api/gen/flowopsv1"
 	"rackflow.dev/flow/api/gen/flowv1"
 	"rackflow.dev/flow/engine/task"
 )
@@ -69,8 +70,8 @@ func (c *cli) taskReport(w io.Writer, t *flowv1.Task, d taskDetails) error {
 		rack = fmt.Sprintf("%s (%s)", name, rack)
 	}
 	finished := when(t.GetFinishedAt())
-	if took := c.took(t); took != "" && finished != "" {
-		finished += " (took " + took + ")"
+	if finished != "" && t.GetStartedAt() != nil {
+		finished += " (took " + wholeSeconds(t.GetFinishedAt().AsTime().Sub(t.GetStartedAt().AsTime())) + ")"
 	}
 	err := facts(w, [][2]string{
 		{"Task", t.GetId().GetId()},
@@ -101,10 +102,40 @@ func (c *cli) taskReport(w io.Writer, t *flowv1.Task, d taskDetails) error {
 	if t.GetFinishedAt() != nil {
 		until = t.GetFinishedAt().AsTime()
 	}
+	markDone(r, d.links[t.GetId().GetId()].GetPlan())
 	if err := c.stageTable(w, r, timeline{from: t.GetStartedAt().AsTime(), to: until}); err != nil {
 		return err
 	}
 	return d.printDetails(w, t.GetReport())
+}
+
+// reportDoneBefore is shown of a step that the task which this one goes on from has completed; its report says skipped.
+const reportDoneBefore task.ReportStatus = "done before"
+
+// markDone tells the skipped steps of a retry that were done before from those without components.
+func markDone(r task.Report, plan *flowopsv1.TaskPlan) {
+	done := map[string]bool{}
+	key := func(stage int, componentType string) string { return fmt.Sprint(stage, componentType) }
+	for _, s := range plan.GetStages() {
+		for _, p := range s.GetSteps() {
+			done[key(int(s.GetNumber()), p.GetComponentType())] = p.GetDone()
+		}
+	}
+	for _, s := range r.Stages {
+		for i, p := range s.Steps {
+			if p.Status == task.ReportSkipped && done[key(s.Number, string(p.ComponentType))] {
+				s.Steps[i].Status = reportDoneBefore
+			}
+		}
+	}
+}
+
+// wholeSeconds is how long something took: the times of reports are no finer.
+func wholeSeconds(d time.Duration) string {
+	if d < time.Second {
+		return "<1s"
+	}
+	return d.Truncate(time.Second).String()
 }
 
 // stageTable prints the stages of a report, a row a step, and their errors below.
@@ -126,8 +157,7 @@ func (c *cli) stageTable(w io.Writer, r task.Report, axis timeline) error {
 			}
 			started, finished := timeOf(p.StartedAt), timeOf(p.FinishedAt)
 			if !started.IsZero() {
-				// Whole seconds: the report has no finer times.
-				took = elapsed(started, finished, c.now()).Truncate(time.Second).String()
+				took = wholeSeconds(elapsed(started, finished, c.now()))
 			}
 			rows = append(rows, []string{label, string(p.ComponentType), string(p.Status), count, failed, took, axis.bar(started, finished)})
 			label = " "

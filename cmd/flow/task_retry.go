@@ -24,7 +24,7 @@ It is refused when the inventory no longer matches the plan, and when the task h
 		Example: `  flow task retry 6f2c91d0-3b7e-4d7a-9d55-2f6f4f1d8a10 --wait
   flow task retry 6f2c91d0-3b7e-4d7a-9d55-2f6f4f1d8a10 --queue --queue-timeout 4h`,
 		Args:              arguments(1, 1, "the id of a task"),
-		ValidArgsFunction: c.completeTasks(false),
+		ValidArgsFunction: c.completeTasksThat(false, retriable),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := taskIDs(cmd, args)
 			switch {
@@ -53,6 +53,11 @@ It is refused when the inventory no longer matches the plan, and when the task h
 	q.register(cmd)
 	f.BoolVar(&wait, "wait", false, "follow the new task until it has ended")
 	return cmd
+}
+
+// retriable reports whether a task in this status can be gone on with.
+func retriable(s flowv1.TaskStatus) bool {
+	return s == flowv1.TaskStatus_TASK_STATUS_FAILED || s == flowv1.TaskStatus_TASK_STATUS_TERMINATED
 }
 
 // retry makes the call, says what goes on, and follows it when asked to.

@@ -131,6 +131,27 @@ STAGE  TYPE     COMPONENT                             STATUS     ERROR
 	if got := against(t, f, "task", "get", taskOne); got.out != want || got.code != exitOK {
 		t.Error(cmp.Diff(want, got.out), got.err)
 	}
+	// What a retry has taken over is not what nobody targets; and steps and head tell short times in the same way.
+	f.tasks[0].FinishedAt = after(200 * time.Millisecond)
+	f.tasks[0].Report = `{"version":1,"stages":[
+		{"number":1,"status":"skipped","steps":[{"component_type":"CDU","status":"skipped"},{"component_type":"UMS","status":"skipped"}]},
+		{"number":2,"status":"completed","steps":[{"component_type":"CDU","status":"completed","total_components":1,"completed_components":1,
+			"started_at":"2026-03-04T09:15:00Z","finished_at":"2026-03-04T09:15:00Z"}]}]}`
+	f.links[taskOne].Plan = &flowopsv1.TaskPlan{Stages: []*flowopsv1.PlannedStage{
+		{Number: 1, Steps: []*flowopsv1.PlannedStep{{ComponentType: "CDU", Done: true}, {ComponentType: "UMS", Skipped: true}}},
+		{Number: 2, Steps: []*flowopsv1.PlannedStep{{ComponentType: "CDU"}}},
+	}}
+	want = picture(`
+Finished    2026-03-04T09:15:00Z (took <1s)
+
+STAGE  COMPONENTS  STATUS       DONE  FAILED  TOOK  TIMELINE
+1      CDU         done before  -     -       -     -
+       UMS         skipped      -     -       -     -
+2      CDU         completed    1/1   -       <1s   |=                             |
+`) + "\n"
+	if got := against(t, f, "task", "get", taskOne); !strings.HasSuffix(got.out, want) || got.code != exitOK {
+		t.Error(got.out, got.err)
+	}
 	f.links = map[string]*flowopsv1.GetTaskPlanResponse{} // the task is gone by then
 	if got := against(t, f, "task", "get", taskOne); got.code != exitOK || strings.Contains(got.out, "Retr") {
 		t.Errorf("%+v", got)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -109,10 +110,21 @@ func connectionFlags(cmd *cobra.Command) string {
 		case f.Value.Type() == "bool":
 			fmt.Fprintf(&b, " --%s", name)
 		default:
-			fmt.Fprintf(&b, " --%s %s", name, f.Value)
+			fmt.Fprintf(&b, " --%s %s", name, shellWord(f.Value.String()))
 		}
 	}
 	return b.String()
+}
+
+// shellWord is a text as a shell takes it for one word.
+func shellWord(text string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_./:@%+=,-", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // taskOutcome is how a task ended, for scripts.

@@ -1,11 +1,14 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"rackflow.dev/flow/engine/exec/virtual"
@@ -35,8 +38,9 @@ type Moment struct {
 	Total     int    // components of the step
 	Completed int    // of those that the step's last counting action has left
 	Failed    int    //
-	Retry     string // why an attempt failed that is made again
+	Retry     string // why an attempt failed that is made again, the most frequent reason first
 	Error     string // why the step failed
+	Started   bool   // what the components do by themselves has begun, and is waited for
 	Progress  bool   // the action goes on
 }
 
@@ -124,8 +128,18 @@ func (r *rehearsal) checkpoint(_ context.Context, d *drive, a rules.PlanAction, 
 		}
 	case announce:
 		m.Progress = true
-	case d.at.attempt > 0 && !d.at.intent:
-		m.Retry = r.reasons(d)
+	case d.at.attempt > 0:
+		reasons, marked := reasons(d)
+		switch {
+		case reasons != "":
+			m.Retry = reasons
+		case d.at.intent:
+			return nil
+		case marked:
+			m.Started = true
+		default: // a query, of which nothing is noted
+			m.Retry = "the call failed"
+		}
 	default: // an intent
 		return nil
 	}
@@ -181,14 +195,29 @@ func (r *rehearsal) add(d *drive, m Moment) {
 	r.moments = append(r.moments, m)
 }
 
-// reasons is why the last attempt failed.
-func (r *rehearsal) reasons(d *drive) string {
-	var parts []string
-	for _, text := range d.at.results {
-		if text != "" && !slices.Contains(parts, text) {
-			parts = append(parts, text)
+// reasons is why the last attempt failed, with the number of components for each reason. Marks are none; the second result
+// tells whether there are any.
+func reasons(d *drive) (text string, marked bool) {
+	failed := map[string]int{}
+	for _, c := range d.plan.Components[d.stepPlan().ComponentType] {
+		text := d.at.results[c.ID]
+		_, started := d.at.marked(c.ID, markStarted)
+		_, silent := d.at.marked(c.ID, markSilent)
+		switch {
+		case started || silent:
+			marked = true
+		case text != "":
+			// What is said of many is the same but for their names.
+			failed[strings.TrimPrefix(text, fmt.Sprintf("%s %s is ", c.Type, c.Label()))]++
 		}
 	}
-	slices.Sort(parts)
-	return list(parts, "; ")
+	parts := slices.SortedFunc(maps.Keys(failed), func(a, b string) int {
+		return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a, b))
+	})
+	for i, reason := range parts {
+		if n := failed[reason]; n > 1 {
+			parts[i] = fmt.Sprintf("%d components: %s", n, reason)
+		}
+	}
+	return list(parts, "; "), marked
 }

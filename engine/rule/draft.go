@@ -3,14 +3,10 @@ package rule
 import (
 	"encoding/json"
 	"errors"
-	"unicode/utf8"
 
 	"rackflow.dev/flow/engine/fault"
 	"rackflow.dev/flow/rules"
 )
-
-// maxName is the longest name of a rule, in characters.
-const maxName = 128
 
 // The names of a rule's fields in requests.
 const (
@@ -85,11 +81,8 @@ func collect(checks ...*fault.Error) []*fault.Error {
 }
 
 func checkName(name string) *fault.Error {
-	switch n := utf8.RuneCountInString(name); {
-	case n == 0:
-		return fault.Invalid(fieldName, "rule validation failed: rule name is required")
-	case n > maxName:
-		return fault.Invalid(fieldName, "rule validation failed: rule name has %d characters, at most %d are allowed", n, maxName)
+	if err := rules.CheckName(name); err != nil {
+		return fault.Invalid(fieldName, "rule validation failed: %v", err)
 	}
 	return nil
 }

@@ -40,6 +40,10 @@ func TestAllThatIsWrongWithADraftIsSaidAtOnce(t *testing.T) {
 			"name: rule validation failed: rule name has 129 characters, at most 128 are allowed",
 			[]fault.Violation{{Field: "name", Reason: "rule validation failed: rule name has 129 characters, at most 128 are allowed"}},
 		},
+		"a name of spaces": {
+			Draft{Name: " \t", Operation: powerOn, Definition: `{}`},
+			"name: " + nameText, []fault.Violation{{Field: "name", Reason: nameText}},
+		},
 		"a document that is none": {
 			Draft{Name: "n", Operation: powerOn, Definition: `[]`},
 			definition + ": invalid rule definition: rule definition must be an object, got array",

@@ -148,6 +148,19 @@ func (s *Site) Script(faults ...Fault) error {
 	return nil
 }
 
+// FaultsMet tells how many calls each fault has applied to, in the order they were scripted.
+func (s *Site) FaultsMet() []int {
+	s.script.mu.Lock()
+	defer s.script.mu.Unlock()
+	met := make([]int, len(s.script.faults))
+	for i, f := range s.script.faults {
+		if met[i] = max(f.met-f.After, 0); f.Times > 0 {
+			met[i] = min(met[i], f.Times)
+		}
+	}
+	return met
+}
+
 // ClearFaults ends all faults. Calls that hang already keep hanging.
 func (s *Site) ClearFaults() {
 	s.script.mu.Lock()

@@ -215,3 +215,21 @@ func TestWrongEndsOfLongActs(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
+
+func TestFaultsCountTheCallsTheyApplyTo(t *testing.T) {
+	t.Parallel()
+	rack := rackOf(1)
+	s := open(t, sim.Config{Inventory: inventory(rack)})
+	script(t, s,
+		sim.Fault{Kind: sim.Unavailable, Component: id(105), Call: hardware.CapPowerStatus, After: 1, Times: 1},
+		sim.Fault{Kind: sim.Refuse, Call: hardware.CapPowerControl},
+		sim.Fault{Kind: sim.Unavailable, Call: hardware.CapPowerStatus, After: 9},
+		sim.Fault{Kind: sim.Slow, Delay: time.Nanosecond, Call: hardware.CapPowerStatus},
+	)
+	for range 3 {
+		_, _ = s.Managers()[hardware.Compute].(hardware.PowerReader).PowerStatus(t.Context(), named(rack, "tray-1"))
+	}
+	if d := cmp.Diff([]int{1, 0, 0, 3}, s.FaultsMet()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

@@ -760,7 +760,7 @@ type TaskPlan struct {
 	Components []*PlannedComponents `protobuf:"bytes,5,rep,name=components,proto3" json:"components,omitempty"`
 	// What the rule waits for in any case; calls to the hardware are not counted.
 	Shortest *durationpb.Duration `protobuf:"bytes,6,opt,name=shortest,proto3" json:"shortest,omitempty"`
-	// When every call and every poll takes as long as it may.
+	// After so long it is given up: the budgets of the longest steps of all stages. A wait for readiness is not counted.
 	Longest       *durationpb.Duration `protobuf:"bytes,7,opt,name=longest,proto3" json:"longest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -962,9 +962,11 @@ type PlannedStep struct {
 	Done            bool  `protobuf:"varint,3,opt,name=done,proto3" json:"done,omitempty"`
 	TotalComponents int32 `protobuf:"varint,4,opt,name=total_components,json=totalComponents,proto3" json:"total_components,omitempty"`
 	// Components at a time; 0 is no limit.
-	MaxParallel   int32                `protobuf:"varint,5,opt,name=max_parallel,json=maxParallel,proto3" json:"max_parallel,omitempty"`
-	Actions       []*PlannedAction     `protobuf:"bytes,6,rep,name=actions,proto3" json:"actions,omitempty"`
-	Shortest      *durationpb.Duration `protobuf:"bytes,7,opt,name=shortest,proto3" json:"shortest,omitempty"`
+	MaxParallel int32            `protobuf:"varint,5,opt,name=max_parallel,json=maxParallel,proto3" json:"max_parallel,omitempty"`
+	Actions     []*PlannedAction `protobuf:"bytes,6,rep,name=actions,proto3" json:"actions,omitempty"`
+	// What it waits for in any case; calls to the hardware are not counted.
+	Shortest *durationpb.Duration `protobuf:"bytes,7,opt,name=shortest,proto3" json:"shortest,omitempty"`
+	// Its budget, after which it is given up. A wait for readiness is not counted.
 	Longest       *durationpb.Duration `protobuf:"bytes,8,opt,name=longest,proto3" json:"longest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
