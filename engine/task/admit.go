@@ -35,13 +35,14 @@ func (s *Service) admit(ctx context.Context, o order, drafts []draft) (ids []uui
 	if err != nil {
 		return nil, nil, err
 	}
-	err = store.InTx(ctx, s.Store.Engine, func(tx pgx.Tx) error {
-		var fresh []placed
-		q := db.New(tx)
-		if ids, refusals, fresh, err = s.place(ctx, q, o, drafts); err != nil || len(fresh) == 0 {
-			return err
-		}
-		return s.insert(ctx, tx, o, options, fresh)
+	err = s.Releasing(func(release ReleaseFunc) error {
+		return store.InTx(ctx, s.Store.Engine, func(tx pgx.Tx) error {
+			var fresh []placed
+			if ids, refusals, fresh, err = s.place(ctx, tx, o, drafts, release); err != nil || len(fresh) == 0 {
+				return err
+			}
+			return s.insert(ctx, tx, o, options, fresh)
+		})
 	})
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +58,10 @@ type placed struct {
 }
 
 // place locks the racks and says what becomes of each draft. ids are those of new tasks and of tasks that exist already.
-func (s *Service) place(ctx context.Context, q *db.Queries, o order, drafts []draft) (ids []uuid.UUID, refusals []Refusal, fresh []placed, err error) {
+func (s *Service) place(ctx context.Context, tx pgx.Tx, o order, drafts []draft, release ReleaseFunc) (
+	ids []uuid.UUID, refusals []Refusal, fresh []placed, err error,
+) {
+	q := db.New(tx)
 	racks := make([]uuid.UUID, len(drafts))
 	for i, d := range drafts {
 		racks[i] = d.rackID
@@ -89,7 +93,7 @@ func (s *Service) place(ctx context.Context, q *db.Queries, o order, drafts []dr
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	busy, err := s.unfinished(ctx, q, racks)
+	busy, err := s.contenders(ctx, tx, racks, release)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -119,6 +123,28 @@ func (s *Service) place(ctx context.Context, q *db.Queries, o order, drafts []dr
 	return ids, refusals, fresh, nil
 }
 
+// contenders lists the tasks that a newcomer has to mind on each of the racks, which are locked. One whose time in the queue
+// is over ends here, should its own job be a moment late: it must not keep anybody out.
+func (s *Service) contenders(ctx context.Context, tx pgx.Tx, racks []uuid.UUID, release ReleaseFunc) (map[uuid.UUID][]other, error) {
+	tasks, err := s.unfinished(ctx, db.New(tx), racks)
+	if err != nil {
+		return nil, err
+	}
+	overdue := false
+	for rack, list := range tasks {
+		if slices.ContainsFunc(list, func(o other) bool { return o.due != nil && !o.due.After(s.Now()) }) {
+			overdue = true
+			if err := release(ctx, tx, rack, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if overdue {
+		return s.unfinished(ctx, db.New(tx), racks)
+	}
+	return tasks, nil
+}
+
 // unfinished lists the unfinished tasks of racks, oldest first.
 func (s *Service) unfinished(ctx context.Context, q *db.Queries, racks []uuid.UUID) (map[uuid.UUID][]other, error) {
 	rows, err := q.TaskActiveByRacks(ctx, db.TaskActiveByRacksParams{RackIds: racks})
@@ -127,9 +153,6 @@ func (s *Service) unfinished(ctx context.Context, q *db.Queries, racks []uuid.UU
 	}
 	tasks := map[uuid.UUID][]other{}
 	for _, row := range rows {
-		if row.QueueExpiresAt != nil && !row.QueueExpiresAt.After(s.Now()) {
-			continue // it ends any moment now, and will not run
-		}
 		tasks[row.RackID] = append(tasks[row.RackID], otherOf(row))
 	}
 	return tasks, nil

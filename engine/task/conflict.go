@@ -3,6 +3,7 @@ package task
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -95,12 +96,14 @@ type other struct {
 	id    uuid.UUID
 	state db.TaskState
 	op    rules.Operation
+	due   *time.Time // the end of its time in the queue
 }
 
 func otherOf(row db.TaskActiveByRacksRow) other {
 	return other{
 		footprint: footprintOf(row.OperationType, row.ComponentTypes, row.ComponentIds),
-		id:        row.ID, state: row.State, op: rules.Operation{Type: rules.TaskType(row.OperationType), Code: row.OperationCode},
+		id:        row.ID, state: row.State, due: row.QueueExpiresAt,
+		op: rules.Operation{Type: rules.TaskType(row.OperationType), Code: row.OperationCode},
 	}
 }
 
