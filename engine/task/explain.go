@@ -53,7 +53,7 @@ func (s *Service) Explain(ctx context.Context, req Request) ([]Explanation, erro
 		}
 		unready := map[uuid.UUID][]Unready{}
 		if !req.Options.OverrideReadiness {
-			all, err := s.unready(ctx, q, db.ComponentReadinessParams{Ids: []uuid.UUID{}, RackIds: racks})
+			all, err := s.unready(ctx, q, racks, nil)
 			if err != nil {
 				return err
 			}

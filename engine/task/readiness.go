@@ -66,24 +66,20 @@ func (u Unready) Reason() string {
 // Unready lists the components that a disruptive action on a batch depends on and that are not known to be ready: trays for
 // themselves, and all trays of the rack for what feeds or connects them. They are in the order of their names.
 func (s *Service) Unready(ctx context.Context, rack uuid.UUID, t hardware.ComponentType, batch []hardware.Component) ([]Unready, error) {
-	p := db.ComponentReadinessParams{Ids: []uuid.UUID{}, RackIds: []uuid.UUID{}}
+	q, racks := db.New(s.Store.Engine), []uuid.UUID{rack}
 	switch t {
 	case hardware.Compute:
-		for _, c := range batch {
-			p.Ids = append(p.Ids, c.ID)
-		}
+		return s.unready(ctx, q, racks, hardware.Target{Components: batch}.IDs())
 	case hardware.NVSwitch, hardware.PowerShelf:
-		p.RackIds = []uuid.UUID{rack}
+		return s.unready(ctx, q, racks, nil)
 	default:
 		return nil, nil
 	}
-	return s.unready(ctx, db.New(s.Store.Engine), p)
 }
 
-func (s *Service) unready(ctx context.Context, q *db.Queries, p db.ComponentReadinessParams) ([]Unready, error) {
-	since := s.Now().Add(-cmp.Or(s.Settings.Readiness.MaxAge, defaultReadinessAge))
-	p.FreshSince, p.UnknownToo = &since, s.Settings.Readiness.Missing != MissingIgnore
-	rows, err := q.ComponentReadiness(ctx, p)
+// unready is Unready for the given trays of racks, or without ids for all of their trays.
+func (s *Service) unready(ctx context.Context, q *db.Queries, racks, ids []uuid.UUID) ([]Unready, error) {
+	rows, err := s.notReady(ctx, q, racks, ids)
 	if err != nil {
 		return nil, fmt.Errorf("readiness of components: %w", err)
 	}
@@ -109,4 +105,23 @@ func (s *Service) unready(ctx context.Context, q *db.Queries, p db.ComponentRead
 		return cmp.Or(strings.Compare(a.Name, b.Name), bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	return list, nil
+}
+
+func (s *Service) notReady(ctx context.Context, q *db.Queries, racks, ids []uuid.UUID) ([]db.ComponentReadinessRow, error) {
+	since := s.Now().Add(-cmp.Or(s.Settings.Readiness.MaxAge, defaultReadinessAge))
+	if s.Settings.Readiness.Missing != MissingIgnore {
+		if ids == nil {
+			return q.ComponentReadiness(ctx, db.ComponentReadinessParams{FreshSince: &since, Ids: []uuid.UUID{}, RackIds: racks})
+		}
+		return q.ComponentReadiness(ctx, db.ComponentReadinessParams{FreshSince: &since, Ids: ids, RackIds: []uuid.UUID{}})
+	}
+	// What is not known does not matter, and of what is known an index has all: usually nothing.
+	found, err := q.ComponentUnready(ctx, db.ComponentUnreadyParams{FreshSince: &since, RackIds: racks})
+	var rows []db.ComponentReadinessRow
+	for _, row := range found {
+		if ids == nil || slices.Contains(ids, row.ID) {
+			rows = append(rows, db.ComponentReadinessRow(row))
+		}
+	}
+	return rows, err
 }

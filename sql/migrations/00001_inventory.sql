@@ -101,6 +101,9 @@ CREATE UNIQUE INDEX component_serial_key ON component (serial, manufacturer) WHE
 CREATE INDEX component_name_idx ON component (name, id, lower(name)) INCLUDE (type, manufacturer, model, rack_id)
     WHERE deleted_at IS NULL;
 CREATE INDEX component_type_idx ON component (type, manufacturer, name, id) INCLUDE (model, rack_id) WHERE deleted_at IS NULL;
+-- The few that hold up what is done to their rack; every disruptive action looks for them.
+CREATE INDEX component_unready_idx ON component (rack_id)
+    WHERE deleted_at IS NULL AND type = 'Compute' AND phase NOT IN ('READY', 'UNKNOWN');
 -- Tombstones too: they go, or come back, with their rack.
 CREATE INDEX component_rack_idx ON component (rack_id, name, id);
 

@@ -186,16 +186,15 @@ FROM rack LEFT JOIN nvl_domain ON nvl_domain.id = rack.nvl_domain_id AND nvl_dom
 WHERE rack.id = ANY (@rack_ids::uuid[]) AND rack.deleted_at IS NULL;
 
 -- name: ComponentReadiness :many
--- Of the components a disruptive action depends on, some compute trays or all of a rack, those that are known not to be
--- ready, and with unknown_too also those of which nothing is known. A phase from before a time counts as not known.
+-- Of the components a disruptive action depends on, some compute trays or all of a rack, those that are not known to be
+-- ready. A phase from before a time counts as not known.
 SELECT component.id, component.type, component.name, component.rack_id, component.external_id, component.phase,
     coalesce(component.phase_at >= @fresh_since, false)::boolean AS fresh
 FROM component
 WHERE component.deleted_at IS NULL
     AND (component.id = ANY (@ids::uuid[])
         OR component.rack_id = ANY (@rack_ids::uuid[]) AND component.type = 'Compute')
-    AND CASE WHEN component.phase <> 'UNKNOWN' AND component.phase_at >= @fresh_since THEN component.phase <> 'READY'
-        ELSE @unknown_too::boolean END;
+    AND (component.phase = 'READY' AND component.phase_at >= @fresh_since) IS NOT TRUE;
 
 -- name: ComponentRestore :exec
 UPDATE component SET deleted_at = NULL, updated_at = now() WHERE rack_id = @rack_id AND deleted_at = @deleted_at;
@@ -224,3 +223,11 @@ FROM (SELECT DISTINCT task.id, task.rack_id, task.state, unnest(task_plan.compon
     FROM task JOIN task_plan ON task_plan.task_id = task.id
     WHERE task.rack_id = ANY (@rack_ids::uuid[]) AND task.finished_at IS NULL) AS named
 GROUP BY rack_id, component_id, state;
+
+-- name: ComponentUnready :many
+-- The compute trays of racks that are known not to be ready, as of a time or later; columns as in ComponentReadiness.
+SELECT component.id, component.type, component.name, component.rack_id, component.external_id, component.phase,
+    coalesce(component.phase_at >= @fresh_since, false)::boolean AS fresh
+FROM component
+WHERE component.rack_id = ANY (@rack_ids::uuid[]) AND component.deleted_at IS NULL AND component.type = 'Compute'
+    AND component.phase NOT IN ('READY', 'UNKNOWN') AND component.phase_at >= @fresh_since;

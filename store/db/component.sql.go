@@ -941,15 +941,13 @@ FROM component
 WHERE component.deleted_at IS NULL
     AND (component.id = ANY ($2::uuid[])
         OR component.rack_id = ANY ($3::uuid[]) AND component.type = 'Compute')
-    AND CASE WHEN component.phase <> 'UNKNOWN' AND component.phase_at >= $1 THEN component.phase <> 'READY'
-        ELSE $4::boolean END
+    AND (component.phase = 'READY' AND component.phase_at >= $1) IS NOT TRUE
 `
 
 type ComponentReadinessParams struct {
 	FreshSince *time.Time
 	Ids        []uuid.UUID
 	RackIds    []uuid.UUID
-	UnknownToo bool
 }
 
 type ComponentReadinessRow struct {
@@ -962,15 +960,10 @@ type ComponentReadinessRow struct {
 	Fresh      bool
 }
 
-// Of the components a disruptive action depends on, some compute trays or all of a rack, those that are known not to be
-// ready, and with unknown_too also those of which nothing is known. A phase from before a time counts as not known.
+// Of the components a disruptive action depends on, some compute trays or all of a rack, those that are not known to be
+// ready. A phase from before a time counts as not known.
 func (q *Queries) ComponentReadiness(ctx context.Context, arg ComponentReadinessParams) ([]ComponentReadinessRow, error) {
-	rows, err := q.db.Query(ctx, componentReadiness,
-		arg.FreshSince,
-		arg.Ids,
-		arg.RackIds,
-		arg.UnknownToo,
-	)
+	rows, err := q.db.Query(ctx, componentReadiness, arg.FreshSince, arg.Ids, arg.RackIds)
 	if err != nil {
 		return nil, err
 	}
@@ -1141,6 +1134,58 @@ func (q *Queries) ComponentTaskStats(ctx context.Context, arg ComponentTaskStats
 			&i.ComponentID,
 			&i.State,
 			&i.Tasks,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const componentUnready = `-- name: ComponentUnready :many
+SELECT component.id, component.type, component.name, component.rack_id, component.external_id, component.phase,
+    coalesce(component.phase_at >= $1, false)::boolean AS fresh
+FROM component
+WHERE component.rack_id = ANY ($2::uuid[]) AND component.deleted_at IS NULL AND component.type = 'Compute'
+    AND component.phase NOT IN ('READY', 'UNKNOWN') AND component.phase_at >= $1
+`
+
+type ComponentUnreadyParams struct {
+	FreshSince *time.Time
+	RackIds    []uuid.UUID
+}
+
+type ComponentUnreadyRow struct {
+	ID         uuid.UUID
+	Type       string
+	Name       string
+	RackID     *uuid.UUID
+	ExternalID *string
+	Phase      *string
+	Fresh      bool
+}
+
+// The compute trays of racks that are known not to be ready, as of a time or later; columns as in ComponentReadiness.
+func (q *Queries) ComponentUnready(ctx context.Context, arg ComponentUnreadyParams) ([]ComponentUnreadyRow, error) {
+	rows, err := q.db.Query(ctx, componentUnready, arg.FreshSince, arg.RackIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ComponentUnreadyRow
+	for rows.Next() {
+		var i ComponentUnreadyRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Name,
+			&i.RackID,
+			&i.ExternalID,
+			&i.Phase,
+			&i.Fresh,
 		); err != nil {
 			return nil, err
 		}
