@@ -92,7 +92,6 @@ func (w *startWorker) Work(ctx context.Context, job *river.Job[startArgs]) error
 		return d.start(ctx)
 	})
 	leave()
-	started()
 	return d.follow(ctx, err)
 }
 
@@ -140,10 +139,11 @@ func goOn(context.Context) (bool, error) { return true, nil }
 
 // follow goes on with the tasks that waited for the rack, as long as each is started where the one before has ended.
 func (d *drive) follow(ctx context.Context, err error) error {
-	for n := d.next; n != nil && err == nil; n = n.next {
+	for n := d.next; n != nil && err == nil; n = d.next {
 		driving, leave := n.x.enter(ctx, n)
 		err = n.run(driving, goOn)
 		leave()
+		d.next = n.next // what has ended is let go of: a busy rack may keep this job going for long
 	}
 	return err
 }

@@ -27,7 +27,7 @@ type Adopter struct {
 // counts. It reports whether those behind it have to mind it, and whether it goes on.
 func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRow, behind int, adopt *Adopter) (stays, promoted bool, err error) {
 	q := db.New(tx)
-	plan, err := s.replan(ctx, q, w)
+	plan, opt, err := s.replan(ctx, q, w)
 	var unlinked *unlinkedError
 	switch {
 	case errors.As(err, &unlinked):
@@ -56,13 +56,16 @@ func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRo
 	}
 	p := db.TaskPromoteParams{ID: w.Task.ID, Message: MessagePromoted, Plan: doc, Stages: int32(len(plan.Stages))}
 	if plan.RuleID != uuid.Nil {
-		// Held until the transaction ends. That of a frozen plan may have been deleted, which does not matter to the plan.
-		rows, err := q.RuleCandidates(ctx, db.RuleCandidatesParams{RuleID: &plan.RuleID})
+		p.AppliedRuleID = &plan.RuleID
+	}
+	if p.AppliedRuleID != nil && opt.Frozen {
+		// Nobody has looked for it yet. It may have been deleted, which does not matter to the plan.
+		rows, err := q.RuleCandidates(ctx, db.RuleCandidatesParams{RuleID: p.AppliedRuleID})
 		if err != nil {
 			return false, false, fmt.Errorf("rule %s: %w", plan.RuleID, err)
 		}
-		if len(rows) > 0 {
-			p.AppliedRuleID = &plan.RuleID
+		if len(rows) == 0 {
+			p.AppliedRuleID = nil
 		}
 	}
 	if adopt != nil {
@@ -78,10 +81,6 @@ func (s *Service) promote(ctx context.Context, tx pgx.Tx, w db.TaskListWaitingRo
 		return false, false, err
 	}
 	if adopt != nil {
-		var opt Options
-		if err := json.Unmarshal(w.Request, &opt); err != nil {
-			return false, false, fmt.Errorf("stored request: %w", err)
-		}
 		if err := adopt.Start(ctx, tx, w.Task.ID, plan, opt); err != nil {
 			return false, false, err
 		}
@@ -95,15 +94,13 @@ type unlinkedError struct{ error }
 
 // replan makes the plan of a waiting task whose turn has come. A precondition fault is the end of the task, an
 // unlinkedError puts it off; any other error is ours.
-func (s *Service) replan(ctx context.Context, q *db.Queries, w db.TaskListWaitingRow) (rules.Plan, error) {
-	var plan rules.Plan
-	var opt Options
+func (s *Service) replan(ctx context.Context, q *db.Queries, w db.TaskListWaitingRow) (plan rules.Plan, opt Options, err error) {
 	if err := errors.Join(json.Unmarshal(w.Plan, &plan), json.Unmarshal(w.Request, &opt)); err != nil {
-		return plan, fault.Precondition("the task cannot be read: %v", err)
+		return plan, opt, fault.Precondition("the task cannot be read: %v", err)
 	}
 	rows, err := q.ComponentTargets(ctx, db.ComponentTargetsParams{RackIds: []uuid.UUID{}, Ids: w.ComponentIds})
 	if err != nil {
-		return plan, fmt.Errorf("components of the task: %w", err)
+		return plan, opt, fmt.Errorf("components of the task: %w", err)
 	}
 	in := rules.Input{Operation: plan.Operation}
 	for _, row := range rows {
@@ -112,24 +109,24 @@ func (s *Service) replan(ctx context.Context, q *db.Queries, w db.TaskListWaitin
 		}
 	}
 	if len(in.Components) == 0 {
-		return plan, fault.Precondition("no component of the task is left in the rack: %s", labels(plan))
+		return plan, opt, fault.Precondition("no component of the task is left in the rack: %s", labels(plan))
 	}
 	if opt.Frozen {
 		if err := matches(plan, in.Components); err != nil {
-			return plan, err
+			return plan, opt, err
 		}
-		return plan, s.fit(plan)
+		return plan, opt, s.fit(plan)
 	}
 	if in.Rule, err = s.ruleOf(ctx, q, w.Task.RackID, plan.Operation, opt.RuleID); err != nil {
-		return plan, err
+		return plan, opt, err
 	}
 	if err := actionable(in); err != nil {
-		return plan, &unlinkedError{err}
+		return plan, opt, &unlinkedError{err}
 	}
 	if plan, err = rules.NewPlan(in); err != nil {
-		return plan, fault.Precondition("%v", err)
+		return plan, opt, fault.Precondition("%v", err)
 	}
-	return plan, s.fit(plan)
+	return plan, opt, s.fit(plan)
 }
 
 // fit is capable as a fault.
