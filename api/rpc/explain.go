@@ -30,9 +30,7 @@ func (s *opsService) Explain(ctx context.Context, m *flowopsv1.ExplainRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &flowopsv1.ExplainResponse{Racks: each(list, func(e task.Explanation) *flowopsv1.RackExplanation {
-		return s.explanationMessage(e)
-	})}, nil
+	return &flowopsv1.ExplainResponse{Racks: each(list, s.explanationMessage)}, nil
 }
 
 // explained is the request inside; nil when there is none.
